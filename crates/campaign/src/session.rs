@@ -248,7 +248,8 @@ impl Session {
         let boots = Boots::of(header, entries, &log, &running);
         let (now, given_up) = (boots.now(), boots.given_up());
         if let Some((step, writer)) = now.zip(writer.as_ref()) {
-            writer.boot(&boots.line(BootEvent::Began, step))?;
+            writer.boot(&boots.began(step))?;
+            punctual_sys::fail::point("boot-began");
         }
         let rules = Rules { is_over: &is_over, now };
         let failed = carry_out(header, entries, writer.as_mut(), executor, observer, stop, rules)?;

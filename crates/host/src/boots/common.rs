@@ -40,19 +40,14 @@ pub(super) fn with_arguments<'a>(
     kept.chain(kernel.arguments.split_whitespace()).chain([AFTER_PANIC]).collect()
 }
 
-/// Device and type of the file system that holds `path`.
-pub(super) fn mount_of(fs: &HostFs, path: &Path) -> (String, String) {
+/// The line of `/proc/mounts` of the file system that holds `path`: device, place, type, options (proc_pid_mounts(5)).
+pub(super) fn mount_of(fs: &HostFs, path: &Path) -> [String; 4] {
     let mounts = fs.text("proc/mounts").unwrap_or_default();
-    let fields = mounts.lines().filter_map(|line| {
-        let mut fields = line.split(' ');
-        Some((fields.next()?, fields.next()?, fields.next()?))
-    });
+    let lines = mounts.lines().map(|line| line.split(' ').map(str::to_owned));
+    let fields = lines.filter_map(|mut fields| Some([fields.next()?, fields.next()?, fields.next()?, fields.next()?]));
     // The last of several at one place is on top.
-    let holding = fields.filter(|(_, at, _)| path.starts_with(at)).max_by_key(|(_, at, _)| at.len());
-    holding.map_or_else(
-        || ("an unknown device".into(), "unknown".into()),
-        |(device, _, kind)| (device.into(), kind.into()),
-    )
+    let holding = fields.filter(|[_, at, ..]| path.starts_with(at)).max_by_key(|[_, at, ..]| at.len());
+    holding.unwrap_or_else(|| ["an unknown device", "/", "unknown", ""].map(str::to_owned))
 }
 
 /// Runs a program of the machine. Errors: with its first line of output if it fails.

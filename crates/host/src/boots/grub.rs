@@ -27,7 +27,10 @@ pub(super) fn check(fs: &HostFs, kernel: &InstalledKernel) -> Result<(), String>
     entry(&configuration, kernel, &[])
         .ok_or_else(|| format!("no entry of /{CONFIGURATION} boots {}", kernel.release))?;
     // GRUB has to take the choice back itself.
-    let (device, kind) = mount_of(fs, Path::new("/boot/grub"));
+    let [device, at, kind, options] = mount_of(fs, Path::new("/boot/grub"));
+    if options.split(',').any(|option| option == "ro") {
+        return Err(format!("{at} ({device}) is mounted read-only"));
+    }
     let is_writable = matches!(kind.as_str(), "ext2" | "ext3" | "ext4" | "vfat");
     let is_plain = ["/dev/mapper/", "/dev/dm-", "/dev/md"].iter().all(|prefix| !device.starts_with(prefix));
     if is_writable && is_plain {
@@ -38,6 +41,7 @@ pub(super) fn check(fs: &HostFs, kernel: &InstalledKernel) -> Result<(), String>
 
 pub(super) fn boot_next(fs: &HostFs, kernel: &InstalledKernel, without: &[&str]) -> Result<(), NoBoot> {
     write_entry(fs, kernel, without)?;
+    punctual_sys::fail::point("boot-entry-made");
     run("grub-reboot", &[ENTRY])
 }
 

@@ -95,6 +95,10 @@ fn what_cannot_boot_a_kernel_once_is_named() {
             why_not(&mounted("/dev/sda1 / ext4 rw 0 0\n/dev/sda2 /boot btrfs rw 0 0\n")),
             "GRUB cannot write to /boot/grub (btrfs on /dev/sda2), and would boot the kernel each time",
         ),
+        (
+            why_not(&mounted("/dev/sda1 / ext4 rw 0 0\n/dev/sda2 /boot ext4 ro,noatime 0 0\n")),
+            "/boot (/dev/sda2) is mounted read-only",
+        ),
         (why_not(&|scratch| fs::remove_dir_all(scratch.path("boot/grub")).unwrap()), "no /boot/grub/grub.cfg"),
     ] {
         let kexec = "the running kernel has no kexec (CONFIG_KEXEC_FILE)";
@@ -156,7 +160,10 @@ fn root_a_unit_goes_on_after_a_boot_and_leaves_nothing() {
     }
     let scratch = machine();
     let fs = scratch.machine();
-    let unit = |run: &str| ResumeUnit { run: Path::new(run) }.install(&fs).map_err(|err| err.to_string());
+    let unit = |run: &str| {
+        let words = ["run", "--out", run].map(str::to_owned);
+        ResumeUnit { run: Path::new(run), words: &words }.install(&fs).map_err(|err| err.to_string())
+    };
     assert!(unit("/srv/run").unwrap_err().contains("no systemd"));
     fs::create_dir_all(scratch.path("run/systemd/system")).unwrap();
     fs::create_dir_all(scratch.path("etc/systemd/system")).unwrap();
@@ -166,12 +173,8 @@ fn root_a_unit_goes_on_after_a_boot_and_leaves_nothing() {
     unit("/srv/my run").unwrap();
     unit("/srv/my run").unwrap();
     let text = fs::read_to_string(scratch.path("etc/systemd/system/punctual-resume.service")).unwrap();
-    assert!(
-        text.contains(
-            "\nExecStart=/var/lib/punctual/punctual run --resume --reboot --yes --wait --out \"/srv/my run\"\n"
-        ),
-        "{text}"
-    );
+    let start = "\nExecStart=/var/lib/punctual/punctual \"run\" \"--out\" \"/srv/my run\"\n";
+    assert!(text.contains(start), "{text}");
     let link = scratch.path("etc/systemd/system/multi-user.target.wants/punctual-resume.service");
     assert_eq!(fs::read_link(&link).unwrap(), Path::new("/etc/systemd/system/punctual-resume.service"));
     assert_eq!(forget_boots(&fs).unwrap().len(), 3);

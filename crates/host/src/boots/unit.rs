@@ -16,6 +16,8 @@ const PROGRAM: &str = "var/lib/punctual/punctual";
 pub struct ResumeUnit<'a> {
     /// The directory of the run, absolute.
     pub run: &'a Path,
+    /// Words of this program that go on with it.
+    pub words: &'a [String],
 }
 
 impl ResumeUnit<'_> {
@@ -29,7 +31,9 @@ impl ResumeUnit<'_> {
         }
         let text = self.text()?;
         copy_program(&fs.root.join(PROGRAM))?;
+        punctual_sys::fail::point("boot-program-copied");
         write(&fs.root.join(UNIT), &text)?;
+        punctual_sys::fail::point("boot-unit-written");
         let link = fs.root.join(WANTED);
         let directory = link.parent().unwrap_or(&link);
         let made = std::fs::create_dir_all(directory).and_then(|()| match link.symlink_metadata() {
@@ -44,13 +48,14 @@ impl ResumeUnit<'_> {
         let run = run.ok_or_else(|| {
             NoBoot::Failed(format!("{}: a unit of systemd cannot hold this name; move it", self.run.display()))
         })?;
+        let words: String = self.words.iter().map(|word| format!(" \"{word}\"")).collect();
         // Services that start with the system have ended by then.
         Ok(format!(
             "# Removed at the end of the run, and by `punctual recover`.\n\
              [Unit]\nDescription=punctual goes on with a run over boots\nAfter=multi-user.target\n\
-             ConditionPathExists={run}/run.jsonl\n\n\
+             ConditionPathExists={run}\n\n\
              [Service]\nType=exec\nExecStartPre=/bin/sleep 30\n\
-             ExecStart=/{PROGRAM} run --resume --reboot --yes --wait --out \"{run}\"\n\
+             ExecStart=/{PROGRAM}{words}\n\
              StandardOutput=journal+console\nStandardError=journal+console\nTimeoutStartSec=infinity\n"
         ))
     }
@@ -77,6 +82,9 @@ pub(super) fn remove(fs: &HostFs) -> Result<Vec<PathBuf>, NoBoot> {
         .into_iter()
         .filter(|path| path.symlink_metadata().is_ok());
     let there: Vec<PathBuf> = there.collect();
-    there.iter().try_for_each(|path| write(path, ""))?;
+    for path in &there {
+        write(path, "")?;
+        punctual_sys::fail::point("boot-file-removed");
+    }
     Ok(there)
 }

@@ -73,7 +73,7 @@ pub fn changeable_by_others(path: &Path) -> Option<PathBuf> {
 
 /// The kind of file system that holds `path`, if a boot empties it.
 pub fn is_lost_by_a_boot(fs: &HostFs, path: &Path) -> Option<String> {
-    let (_, kind) = mount_of(fs, path);
+    let [_, _, kind, _] = mount_of(fs, path);
     ["tmpfs", "ramfs", "rootfs", "overlay"].contains(&kind.as_str()).then_some(kind)
 }
 
@@ -86,6 +86,8 @@ pub fn restart_system(way: BootWay) -> Result<(), NoBoot> {
 /// Removes what [`boot_next`] and [`unit::ResumeUnit`] have left; returns it. Errors: the first file that cannot be
 /// removed.
 pub fn forget_boots(fs: &HostFs) -> Result<Vec<PathBuf>, NoBoot> {
-    let removed = unit::remove(fs)?.into_iter().chain(grub::forget(fs)?);
-    Ok(removed.collect())
+    // The unit last: while it is there, the machine goes on, and removes the rest.
+    let entry = grub::forget(fs)?;
+    punctual_sys::fail::point("boot-entry-removed");
+    Ok(entry.into_iter().chain(unit::remove(fs)?).collect())
 }

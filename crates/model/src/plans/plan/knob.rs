@@ -1,7 +1,7 @@
 //! Knobs: keys of a plan with two or more values each, whose effects a search determines.
 
 use super::Plan;
-use crate::{Kernel, LabKernel, Prepare};
+use crate::{InstalledKernel, Kernel, Prepare};
 use serde::{Deserialize, Serialize};
 
 /// A key of a plan with two or more values.
@@ -81,40 +81,38 @@ impl Knob {
 }
 
 impl Plan {
-    /// Gives a word of the command line of every kernel another value; [`Knob::AS_IS`] leaves it. Errors: if a kernel
-    /// is that of this machine, or it would not be one word.
+    /// Gives a word of the command line of every kernel another value; [`Knob::AS_IS`] leaves it. Errors: for the running
+    /// kernel, or if it would not be one word.
     pub(super) fn boot_with(&mut self, word: &str, value: &str) -> Result<(), String> {
         let text = match value {
-            Knob::AS_IS | "off" => String::new(),
+            Knob::AS_IS => return Ok(()),
+            "off" => String::new(),
             "on" => word.to_owned(),
             value => format!("{word}={value}"),
         };
         for kernel in &mut self.axes.kernel {
-            let Kernel::Lab(kernel) = kernel else {
-                return Err(
-                    "boot words are tried in the lab only; name its kernel in [axes] (punctual help guide lab)"
-                        .to_owned(),
-                );
+            let (arguments, is_argument) = match kernel {
+                Kernel::Lab(kernel) => {
+                    let parsed = format!("/k {text}").parse();
+                    let is_argument = matches!(parsed, Ok(Kernel::Lab(kernel)) if kernel.arguments == text);
+                    (&mut kernel.arguments, is_argument)
+                }
+                Kernel::Installed(kernel) => (&mut kernel.arguments, InstalledKernel::check_arguments(&text).is_ok()),
+                Kernel::Running => {
+                    return Err(
+                        "boot words need a kernel that is booted; name installed:current or one of the lab in [axes] \
+                         (punctual help guide boots)"
+                            .to_owned(),
+                    );
+                }
             };
-            if value != Knob::AS_IS {
-                kernel.replace_argument(word, &text)?;
+            if text.contains(char::is_whitespace) || !is_argument {
+                return Err(format!("invalid word `{text}`: expected one word"));
             }
+            let is_other = |argument: &&str| argument.split('=').next() != Some(word);
+            let kept = arguments.split_whitespace().filter(is_other);
+            *arguments = kept.chain(Some(&*text).filter(|text| !text.is_empty())).collect::<Vec<_>>().join(" ");
         }
-        Ok(())
-    }
-}
-
-impl LabKernel {
-    /// Replaces the arguments called `name` by `text`, which may be empty.
-    fn replace_argument(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let is_other = |argument: &&str| argument.split('=').next() != Some(name);
-        let kept = self.arguments.split_whitespace().filter(is_other);
-        let words: Vec<&str> = kept.chain(Some(text).filter(|text| !text.is_empty())).collect();
-        let is_argument = matches!(format!("/k {text}").parse(), Ok(Kernel::Lab(kernel)) if kernel.arguments == text);
-        if text.contains(char::is_whitespace) || !is_argument {
-            return Err(format!("invalid word `{text}`: expected one word"));
-        }
-        self.arguments = words.join(" ");
         Ok(())
     }
 }

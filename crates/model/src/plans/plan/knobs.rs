@@ -91,6 +91,9 @@ mod tests {
             (["off", "off"], "debian:6.1 quiet"),
         ] {
             assert_eq!(plan.with_values(&values).unwrap().axes.kernel[0].to_string(), kernel, "{values:?}");
+            let plan = Plan::parse(&BOOT.replace("debian:6.1", "installed:current")).unwrap();
+            let installed = plan.with_values(&values).unwrap().axes.kernel[0].to_string();
+            assert_eq!(installed, kernel.replace("debian:6.1", "installed:current"));
         }
         let two_words = plan.with_values(&["none quiet", "on"]).unwrap_err();
         assert_eq!(two_words, "knob `boot.preempt`: invalid word `preempt=none quiet`: expected one word");
@@ -101,7 +104,7 @@ mod tests {
         for (knobs, message) in [
             ("policy = [\"other\"]", "knob `policy` needs two values or more, like [\"leave\", \"off\"]"),
             ("policy = \"other\"", "knob `policy` needs two values or more, like [\"leave\", \"off\"]"),
-            ("boot.preempt = [\"leave\", \"full\"]", "boot words are tried in the lab only"),
+            ("boot.preempt = [\"leave\", \"full\"]", "boot words need a kernel that is booted"),
             ("policy = [\"other\", \"other\"]", "knob `policy` has the value `other` twice; give it different ones"),
             ("polcy = [\"other\", \"batch\"]", "unknown knob `polcy` (did you mean `policy`? known: kernel"),
             ("duration = [\"1s\", \"2s\"]", "unknown knob `duration` (known: "),

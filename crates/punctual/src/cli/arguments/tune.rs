@@ -71,6 +71,9 @@ pub(in crate::cli) struct TuneArguments {
     /// Wait for other measurements on this machine to end
     #[arg(long, help_heading = heading::MACHINE)]
     pub(in crate::cli) wait: bool,
+    /// Boot the kernels of boot.WORD by itself, as in run
+    #[arg(long, help_heading = heading::MACHINE)]
+    pub(in crate::cli) reboot: bool,
     /// Trust a plan owned by another user (its commands and system settings), and allow `ping -f` to other hosts
     #[arg(long, help_heading = heading::MACHINE)]
     pub(in crate::cli) yes: bool,

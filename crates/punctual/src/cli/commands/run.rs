@@ -21,29 +21,38 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     // A shard has no numbers of its own.
     let shown = arguments.shard.is_none().then_some(format);
     let (dir, session) = measure(arguments, shown)?;
-    if session.header.is_over_boots() {
-        match session.next_boot()? {
-            Some(next) => return run_over_boots::go_on(&dir, session, &next, reboots),
-            None => run_over_boots::end()?,
-        }
+    if let Some(next) = session.next_boot()? {
+        beside_run(&dir, &session.header, &session.entries);
+        let words = ["run", "--resume", "--out"].map(str::to_owned);
+        return run_over_boots::go_on(&dir, session, &next, &words, reboots);
     }
-    let Session { header, entries, .. } = &session;
+    let status = end(&dir, &session, format, is_part)?;
+    // After the page: until then, a machine that goes down comes back here.
+    if session.header.is_over_boots() {
+        run_over_boots::end()?;
+    }
+    Ok(status)
+}
+
+/// Shows the result of a run or of a part of it; returns the exit status.
+fn end(dir: &Path, session: &Session, format: RunFormat, is_part: bool) -> Outcome {
+    let Session { header, entries, .. } = session;
     if let Some(shard) = header.shard {
         if format != RunFormat::Text {
             output::show(&dir.display().to_string(), header, entries, format.into())?;
         }
-        return Ok(end_of_shard(shard, &dir, &session));
+        return Ok(end_of_shard(shard, dir, session));
     }
     if is_part && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
-        beside_run(&dir, header, entries);
-        let resume = run_directory::resume(&session, &dir);
+        beside_run(dir, header, entries);
+        let resume = run_directory::resume(session, dir);
         note(format_args!("{done} of {all} measurements made; continue with: {resume}"));
         return Ok(0);
     }
     decision(header, entries).iter().for_each(sentence);
-    let status = run_directory::finish(&session, Some(&dir), format.into())?;
-    run_directory::note_failures(&session, &dir);
+    let status = run_directory::finish(session, Some(dir), format.into())?;
+    run_directory::note_failures(session, dir);
     Ok(status)
 }
 

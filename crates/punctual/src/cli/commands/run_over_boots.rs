@@ -1,14 +1,12 @@
 //! Runs over boots: what `punctual run` does before and after the cells of one installed kernel.
 
-use super::run_directory;
-use super::show::beside_run;
 use crate::cli::terminal::{Outcome, note};
 use punctual_campaign::{NextBoot, Session};
 use punctual_host::{
     BootWay, HostFs, ResumeUnit, boot_next, changeable_by_others, forget_boots, is_lost_by_a_boot, other_users,
     restart_system, way_to_boot,
 };
-use punctual_model::Header;
+use punctual_model::{Header, shell_word};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -33,26 +31,33 @@ pub(super) fn permit(header: &Header, is_confirmed: bool) -> Result<(), Box<dyn 
     })
 }
 
-/// Boots the kernel that the run needs next, or says how. Errors: if the machine cannot be set to boot it.
-pub(super) fn go_on(dir: &Path, session: Session, next: &NextBoot, reboots: bool) -> Outcome {
-    beside_run(dir, &session.header, &session.entries);
+/// Boots the kernel that the run in `dir` needs next, or says how; the `words` of this program and the directory go on
+/// with it. Errors: if the machine cannot be set to boot it.
+pub(super) fn go_on(dir: &Path, session: Session, next: &NextBoot, words: &[String], reboots: bool) -> Outcome {
     let NextBoot { kernel, without, block, done, all } = next;
     note(format_args!("{done} of {all} boots measured; next: block {} with {kernel}", block + 1));
-    let resume = run_directory::resume(&session, dir);
     if !reboots {
+        let words = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+        let resume = format!("punctual {words} {}", shell_word(&dir.display().to_string()));
         note(format_args!("boot it and go on by itself: {resume} --reboot; or boot it by hand, then: {resume}"));
         return Ok(0);
     }
     let fs = HostFs::here();
     let run = kept(dir)?;
     let way = way_to_boot(&fs, kernel)?;
-    ResumeUnit { run: &run }.install(&fs)?;
-    boot_next(&fs, way, kernel, without)?;
+    let end = [&run.display().to_string(), "--reboot", "--yes", "--wait"].map(str::to_owned);
+    let words = [words, &end].concat();
+    ResumeUnit { run: &run, words: &words }.install(&fs)?;
+    punctual_sys::fail::point("boot-unit-made");
+    boot_next(&fs, way, kernel, without).inspect_err(|_| drop(forget_boots(&fs)))?;
+    punctual_sys::fail::point("boot-set");
     session.ask_for(next)?;
+    punctual_sys::fail::point("boot-asked");
     let by = if way == BootWay::Grub { "GRUB" } else { "kexec" };
     note(format_args!("booting it by {by}; the run goes on by itself (punctual-resume.service)"));
     drop(session);
     restart_system(way)?;
+    punctual_sys::fail::point("boot-restarts");
     Ok(0)
 }
 

@@ -4,9 +4,11 @@ mod keep;
 mod request;
 mod stages;
 
+use super::run_over_boots;
 use crate::cli::arguments::{Format, TuneArguments};
 use crate::cli::terminal::{Outcome, note, output};
 use punctual_analysis::tune;
+use punctual_campaign::CampaignError;
 use punctual_report::TuneReport;
 use stages::Experiment;
 use std::path::Path;
@@ -19,6 +21,15 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
         Some(dir) => Experiment::resume(dir, &arguments)?,
         None => Experiment::begin(&arguments)?,
     };
+    let ended = conclude(&mut experiment, &arguments);
+    match ended.as_ref().err().and_then(|err| err.downcast_ref()) {
+        Some(CampaignError::NeedsBoot(next)) => experiment.go_on(next, &arguments),
+        _ => ended,
+    }
+}
+
+/// Makes what is missing of an experiment, and shows the answer.
+fn conclude(experiment: &mut Experiment, arguments: &TuneArguments) -> Outcome {
     punctual_sys::fail::point("experiment-begun");
     let knobs = experiment.knobs().to_vec();
     let (header, screening) = experiment.screening()?;
@@ -29,7 +40,7 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
         note("no knob shows a hint of an effect; nothing to confirm");
         (tune::tuned(&knobs, screened, &screening, &[], 1), Vec::new())
     } else {
-        experiment.confirmation(&arguments, &screened, &screening)?
+        experiment.confirmation(arguments, &screened, &screening)?
     };
     punctual_sys::fail::point("experiment-confirmed");
     let design = tune::design(&knobs).ok_or("no knobs")?;
@@ -49,6 +60,9 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
     page(&experiment.dir, &shown);
     if let Some(keep) = &arguments.keep {
         keep::write(keep, experiment.plan(), &tuned, &confirmed)?;
+    }
+    if header.is_over_boots() {
+        run_over_boots::end()?;
     }
     Ok(if tuned.knobs.iter().any(|knob| knob.answer.is_open()) { UNDECIDED } else { 0 })
 }

@@ -2,13 +2,13 @@
 
 use super::request::{asked, least_duration, wake_ups_needed};
 use crate::cli::arguments::TuneArguments;
-use crate::cli::commands::{consent, run_directory};
-use crate::cli::terminal::note;
+use crate::cli::commands::{consent, run_directory, run_over_boots};
 use crate::cli::terminal::progress::Lines;
+use crate::cli::terminal::{Outcome, note};
 use punctual_analysis::comparison::Metric;
 use punctual_analysis::tune::{self, Screened, Tuned};
 use punctual_analysis::wording::{self, duration, things};
-use punctual_campaign::{CampaignError, Limits, Request, Session};
+use punctual_campaign::{CampaignError, Limits, NextBoot, Request, Session};
 use punctual_model::{Cell, Entry, Header, Knob, Plan, shell_word};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -42,12 +42,17 @@ impl Experiment {
             let all = with_all_cells(header);
             origin.iter().try_for_each(|origin| origin.permit(&all, arguments.yes))?;
             consent::permit_floods(&all, arguments.yes)?;
+            if arguments.reboot {
+                run_over_boots::permit(&all, arguments.yes)?;
+            }
             Ok(())
         };
+        if arguments.at_most.is_some() && screening.iter().any(|cell| cell.kernel.installed().is_some()) {
+            return Err("unsupported: --at-most with kernels that are booted; leave it out".into());
+        }
         let as_is = plan.with_knobs(&vec![false; knobs.len()])?;
         let plan_as_is = Plan { knobs: knobs.clone(), ..as_is };
-        let mut session =
-            Session::begin(Request::here(plan_as_is.clone(), arguments.wait, &permit, &|line| note(line)))?;
+        let mut session = Session::begin(Request::here(plan_as_is, arguments.wait, &permit, &|line| note(line)))?;
         if let Some(plan) = &arguments.plan {
             consent::announce(plan, &with_all_cells(&session.header), None);
         }
@@ -56,7 +61,8 @@ impl Experiment {
         let blocks = arguments.blocks.unwrap_or(if arguments.quick { 2 } else { 3 });
         session.measure_instead(screening, blocks);
         session.keep_in(&screening_of(&dir))?;
-        Ok(Experiment { dir, plan: plan_as_is, session })
+        // It names the release of the current kernel, which is another one after a boot.
+        Ok(Experiment { dir, plan: session.header.plan.clone(), session })
     }
 
     /// Continues the experiment in `dir`. Errors: if it cannot be read or continued here.
@@ -69,6 +75,9 @@ impl Experiment {
             // The confirmation may make settings that the screening does not.
             let others = cells_of_all_values(&header.plan)?;
             let all = Header { cells: header.cells.iter().cloned().chain(others).collect(), ..header.clone() };
+            if arguments.reboot {
+                run_over_boots::permit(&all, arguments.yes)?;
+            }
             Ok(consent::permit_resumption(&screening, &all, None, arguments.yes)?)
         };
         let session = Session::resume(&screening, None, arguments.wait, false, &permit, &|line| note(line))?;
@@ -107,7 +116,9 @@ impl Experiment {
         screening: &[Entry],
     ) -> Result<(Tuned, Vec<Entry>), Box<dyn Error>> {
         let (knobs, candidates) = (self.plan.knobs.clone(), screened.candidates());
-        let looks = if arguments.at_most.is_some() { LOOKS.len() } else { 1 };
+        // Over boots the blocks are not measured one after the other by one process.
+        let is_over_boots = self.session.header.is_over_boots();
+        let looks = if arguments.at_most.is_some() && !is_over_boots { LOOKS.len() } else { 1 };
         let looks_u32 = u32::try_from(looks).unwrap_or(1);
         let least = tune::least_blocks(&knobs, &candidates, looks_u32);
         let asked = arguments.confirm.unwrap_or(if arguments.quick { 8 } else { 12 });
@@ -145,7 +156,8 @@ impl Experiment {
                     break;
                 }
             }
-            self.measure(Limits { blocks: Some(blocks.saturating_sub(done)), ..Limits::default() })?;
+            let blocks = Some(blocks.saturating_sub(done)).filter(|_| !is_over_boots);
+            self.measure(Limits { blocks, ..Limits::default() })?;
             let tuned = tune::tuned(&knobs, screened.clone(), screening, &self.session.entries, looks_u32);
             let is_decided = tuned.is_decided();
             answer = Some(tuned);
@@ -173,14 +185,28 @@ impl Experiment {
                 other => format!("{other}; continue with: {resume}").into(),
             }
         })?;
-        match session.header.failed.first() {
+        let failed = session.header.failed.first();
+        if failed.is_some() && session.header.is_over_boots() {
+            run_over_boots::end()?;
+        }
+        match failed {
             Some(failed) => Err(format!(
                 "a measurement failed twice: {}; the others are in {dir}; try again with: {resume}",
                 failed.reason
             )
             .into()),
-            None => Ok(()),
+            None => session.next_boot()?.map_or(Ok(()), |next| Err(CampaignError::NeedsBoot(next.into()).into())),
         }
+    }
+
+    /// Boots the kernel that the experiment needs next, or says how.
+    pub(super) fn go_on(self, next: &NextBoot, arguments: &TuneArguments) -> Outcome {
+        let response = arguments.response.to_string();
+        let confirm = arguments.confirm.map(|blocks| format!("--confirm={blocks}"));
+        let quick = arguments.quick.then(|| "--quick".to_owned());
+        let words = ["tune".to_owned(), format!("--response={response}")].into_iter().chain(confirm).chain(quick);
+        let words: Vec<String> = words.chain(["--resume".to_owned()]).collect();
+        run_over_boots::go_on(&self.dir, self.session, next, &words, arguments.reboot)
     }
 }
 
