@@ -148,6 +148,7 @@ mod field {
     pub(crate) mod board;
     pub(crate) mod board_cells;
     pub(crate) mod board_tries;
+    pub(crate) mod boots;
     pub(crate) mod browser;
     pub(crate) mod engine_ansible;
     pub(crate) mod engine_labgrid;
