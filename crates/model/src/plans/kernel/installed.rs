@@ -32,8 +32,8 @@ impl InstalledKernel {
             return Err(KernelError::Release(release.to_owned()));
         }
         InstalledKernel::check_arguments(words)?;
-        let words: Vec<&str> = words.split_whitespace().collect();
-        Ok(InstalledKernel { release: release.to_owned(), arguments: words.join(" ") })
+        let arguments = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        Ok(InstalledKernel { release: release.to_owned(), arguments })
     }
 
     /// Rejects words that a boot loader or the kernel would not take as they are. Errors: the first of them.

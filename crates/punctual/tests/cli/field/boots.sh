@@ -7,9 +7,8 @@
 cd "$1"; program=$2 firmware=$3; shift 3; cuts=$*
 at=$((67584 * 512)) releases=$(ls root/boot | sed -n 's/^vmlinuz-//p' | sort)
 boot_files() { for file in grub.cfg custom.cfg grubenv; do debugfs -R "cat /boot/grub/$file" "$1?offset=$at" 2>&1 |
-    sed '1d;s/#*$//;/^next_entry=$/d'; done; debugfs -R 'ls /etc/systemd/system/multi-user.target.wants' "$1?offset=$at" 2>&1 |
-    grep -o punctual-resume.service || true; }
-
+    sed '1d;s/#*$//;/^next_entry=$/d'; done
+    debugfs -R 'ls /etc/systemd/system/multi-user.target.wants' "$1?offset=$at" 2>&1 | grep -o punctual || true; }
 rm -rf given run pc.img console; mkdir given
 boot_files disk.img >boot-before
 cp --sparse=always disk.img pc.img
@@ -53,7 +52,8 @@ case $firmware in
         set -- -drive if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd \
             -drive if=pflash,format=raw,file=vars ;;
     kexec) touch given/kexec
-        set -- -kernel "root/boot/vmlinuz-$rt" -initrd "root/boot/initrd.img-$rt" -append 'root=LABEL=pc quiet console=ttyS0' ;;
+        set -- -kernel "root/boot/vmlinuz-$rt" -initrd "root/boot/initrd.img-$rt" \
+            -append 'root=LABEL=pc quiet console=ttyS0' ;;
 esac
 give() { # the next CUT, read when the PC starts its system the next time
     cut=$1; echo "${cut:-none}" >given/cut; tar -C given -cf given.new .
@@ -70,8 +70,7 @@ start() {
         -device ide-hd,bus=sata.1,drive=given,serial=given "$@" &
     qemu=$!
 }
-truncate -s 64M given.tar
-next; start "$@"
+truncate -s 64M given.tar; next; start "$@"
 while kill -0 $qemu 2>/dev/null; do
     sleep 1
     measured=$(grep -ao '[0-9]* of [0-9]* boots measured' serial | tail -1)

@@ -201,10 +201,10 @@ impl Experiment {
 
     /// Boots the kernel that the experiment needs next, or says how.
     pub(super) fn go_on(self, next: &NextBoot, arguments: &TuneArguments) -> Outcome {
-        let response = arguments.response.to_string();
         let confirm = arguments.confirm.map(|blocks| format!("--confirm={blocks}"));
         let quick = arguments.quick.then(|| "--quick".to_owned());
-        let words = ["tune".to_owned(), format!("--response={response}")].into_iter().chain(confirm).chain(quick);
+        let words =
+            ["tune".to_owned(), format!("--response={}", arguments.response)].into_iter().chain(confirm).chain(quick);
         let words: Vec<String> = words.chain(["--resume".to_owned()]).collect();
         run_over_boots::go_on(&self.dir, self.session, next, &words, arguments.reboot)
     }
