@@ -198,7 +198,7 @@ impl Stick {
     /// Takes the steps of a tour: it restarts the machine until all kernels have had their turn.
     fn tour(&mut self, mut tour: Tour) {
         let Some(running) = punctual_host::running_kernel() else {
-            return self.terminals.say("/proc/sys/kernel/random/boot_id cannot be read; the tour ends");
+            return self.terminals.say("cannot read the identity of this boot; the tour ends");
         };
         loop {
             let step = tour.next(self.running, &running);

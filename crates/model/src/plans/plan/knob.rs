@@ -81,8 +81,8 @@ impl Knob {
 }
 
 impl Plan {
-    /// Gives a word of the command line of every kernel another value; [`Knob::AS_IS`] leaves it. Errors: for the running
-    /// kernel, or if it would not be one word.
+    /// Gives a word of the command line of every kernel another value; [`Knob::AS_IS`] leaves it. Errors: for the
+    /// running kernel, or if it would not be one word.
     pub(super) fn boot_with(&mut self, word: &str, value: &str) -> Result<(), String> {
         let text = match value {
             Knob::AS_IS => return Ok(()),

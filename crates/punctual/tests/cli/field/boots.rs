@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Places of the program at which the power of the PC is cut, those of a run in one row: a place of the beginning first,
-/// one of the end last.
+/// Places of the program at which the power of the PC is cut, those of a run in one row: a place of the beginning
+/// first, one of the end last.
 const PLACES: [[&str; 5]; 6] = [
     ["run-made", "boot-program-copied", "boot-unit-written", "boot-unit-made", "boot-entry-made"],
     ["lock-taken", "boot-set", "boot-asked", "boot-restarts", "boot-entry-removed"],
