@@ -144,7 +144,7 @@ fn layout_of(memory: &dyn Memory, file: &str, runtime: u64, version: Option<u64>
         }),
     };
     minor.and_then(Layout::of).ok_or_else(|| match minor {
-        Some(minor) => format!("unsupported: Python 3.{minor}; expected 3.8 to 3.13 with the global lock"),
+        Some(minor) => format!("unsupported: Python 3.{minor}; expected 3.8 to 3.14 with the global lock"),
         None => "unsupported: a Python of unknown version".to_owned(),
     })
 }

@@ -114,14 +114,31 @@ const TABLE: [Layout; 5] = [
 ];
 
 /// Bytes of `_Py_DebugOffsets` that are read.
-pub(super) const PUBLISHED_BYTES: usize = 73 * 8;
+pub(super) const PUBLISHED_BYTES: usize = 81 * 8;
 
-/// Words of `_Py_DebugOffsets` in 3.13: interpreters_head, next and threads_head of an interpreter; next, interp,
-/// native_thread_id and current_frame of a thread; previous, executable, instr_ptr and owner of a frame; firstlineno,
-/// filename, name, linetable and co_code_adaptive of code; asciiobject_size.
-const WORDS_3_13: [usize; 17] = [5, 8, 9, 21, 22, 25, 23, 29, 30, 31, 33, 39, 35, 36, 38, 43, 70];
-/// Other words with a known value: ob_type, ob_sval, state and length of a text.
-const FIXED_3_13: [(usize, u64); 4] = [(45, 8), (66, 32), (68, 32), (69, 16)];
+/// Words of `_Py_DebugOffsets` of a version.
+struct Published {
+    minor: u8,
+    /// interpreters_head, next and threads_head of an interpreter; next, interp, native_thread_id and current_frame of
+    /// a thread; previous, executable, instr_ptr and owner of a frame; firstlineno, filename, name, linetable and
+    /// co_code_adaptive of code; asciiobject_size.
+    words: [usize; 17],
+    /// Other words with a known value: ob_type, ob_sval, state and length of a text.
+    fixed: [(usize, u64); 4],
+}
+
+const PUBLISHED: [Published; 2] = [
+    Published {
+        minor: 13,
+        words: [5, 8, 9, 21, 22, 25, 23, 29, 30, 31, 33, 39, 35, 36, 38, 43, 70],
+        fixed: [(45, 8), (66, 32), (68, 32), (69, 16)],
+    },
+    Published {
+        minor: 14,
+        words: [5, 8, 9, 24, 25, 28, 26, 32, 33, 34, 36, 44, 40, 41, 43, 48, 80],
+        fixed: [(51, 8), (76, 32), (78, 32), (79, 16)],
+    },
+];
 
 impl Layout {
     /// That of a version which publishes none.
@@ -133,20 +150,21 @@ impl Layout {
     /// without the global lock.
     pub(super) fn published(bytes: &[u8]) -> Option<Layout> {
         let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at * 8..at * 8 + 8)?.try_into().ok()?));
-        let is_known = bytes.get(..8)? == b"xdebugpy" && word(1)? >> 16 == 0x030d && word(2)? == 0;
-        let is_usual = FIXED_3_13.iter().all(|(at, value)| word(*at) == Some(*value));
-        if !is_known || !is_usual {
+        let version = word(1)? >> 16;
+        let known = PUBLISHED.iter().find(|one| version == 0x0300 | u64::from(one.minor))?;
+        let is_usual = known.fixed.iter().all(|(at, value)| word(*at) == Some(*value));
+        if bytes.get(..8)? != b"xdebugpy" || word(2)? != 0 || !is_usual {
             return None;
         }
-        let mut values = [0; WORDS_3_13.len()];
-        for (index, (value, at)) in values.iter_mut().zip(WORDS_3_13).enumerate() {
+        let mut values = [0; 17];
+        for (index, (value, at)) in values.iter_mut().zip(known.words).enumerate() {
             let most = if index < 3 { FARTHEST } else { FAR };
             *value = word(at).filter(|value| *value <= most)?;
         }
         let [interpreters, next_interpreter, threads, next_thread, interpreter, id, frame, rest @ ..] = values;
         let [previous, code, instruction, owner, first_line, filename, name, table, instructions, ascii] = rest;
         Some(Layout {
-            minor: 13,
+            minor: known.minor,
             lines: Lines::Locations,
             interpreters,
             next_interpreter,
@@ -187,4 +205,52 @@ impl Layout {
 /// Length of a structure whose words begin at these offsets.
 fn length(words: &[u64]) -> u64 {
     words.iter().max().map_or(0, |last| last + 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `_Py_DebugOffsets` of Debian's 3.14.10 on x86-64.
+    const OF_3_14: [u64; 79] = [
+        0x30e_0af0, 0, 316_616, 784, 808, 225_864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16, 7784, 0, 7800,
+        7792, 7992, 0, 832, 0, 8, 16, 72, 152, 160, 232, 32, 88, 8, 0, 56, 80, 74, 64, 0, 216, 112, 120, 128, 136, 68,
+        52, 96, 104, 208, 0, 16, 8, 416, 24, 88, 168, 40, 32, 16, 40, 24, 16, 200, 24, 40, 32, 48, 32, 40, 24, 16, 32,
+        16, 24, 40, 16, 32, 64, 32, 16,
+    ];
+
+    fn published(changed: &[(usize, u64)]) -> Option<Layout> {
+        let mut words = [&[u64::from_le_bytes(*b"xdebugpy")], &OF_3_14[..], &[40]].concat();
+        changed.iter().for_each(|(at, value)| words[*at] = *value);
+        Layout::published(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
+    }
+
+    #[test]
+    fn offsets_are_those_that_a_known_version_publishes() {
+        let found = published(&[]).unwrap();
+        let expected = Layout {
+            minor: 14,
+            lines: Lines::Locations,
+            interpreters: 808,
+            next_interpreter: 7272,
+            threads: 7344,
+            next_thread: 8,
+            interpreter: 16,
+            id: 160,
+            frame: 72,
+            in_c_frame: None,
+            previous: 8,
+            code: 0,
+            instruction: 56,
+            owner: Some(74),
+            table: 136,
+            instructions: 208,
+            ..Layout::of(12).unwrap()
+        };
+        assert_eq!(found, expected);
+        // Its mark, its version, without the global lock, the type of an object, an offset that is too far.
+        for one in [(0, 0), (1, 0x30f_0000), (2, 1), (51, 16), (28, 1025)] {
+            assert_eq!(published(&[one]), None, "{one:?}");
+        }
+    }
 }

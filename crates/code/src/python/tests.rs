@@ -47,12 +47,12 @@ fn installed() -> Vec<PathBuf> {
     let versions = std::fs::read_dir(home.join(".pyenv/versions")).into_iter().flatten().flatten();
     let pythons = versions.map(|one| one.path().join("bin/python3")).chain([PathBuf::from("/usr/bin/python3")]);
     let is_known = |python: &PathBuf| {
-        let checked = "import sys; sys.exit(not (3, 8) <= sys.version_info[:2] <= (3, 13))";
+        let checked = "import sys; sys.exit(not (3, 8) <= sys.version_info[:2] <= (3, 14))";
         Command::new(python).args(["-c", checked]).status().is_ok_and(|status| status.success())
     };
     let all: Vec<PathBuf> = pythons.filter(|python| python.exists() && is_known(python)).collect();
     if all.is_empty() {
-        println!("skipped: no Python 3.8 to 3.13 in /usr/bin or ~/.pyenv/versions");
+        println!("skipped: no Python 3.8 to 3.14 in /usr/bin or ~/.pyenv/versions");
     }
     all
 }
