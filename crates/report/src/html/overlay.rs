@@ -196,7 +196,9 @@ fn percentiles(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
 }
 
 fn staircases(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
-    if group.lines().all(|(.., curves)| curves.new_maxima.is_empty()) {
+    // A first maximum at the end of a short run is no line.
+    let is_point = |curves: &Curves| curves.new_maxima.first().is_none_or(|first| first.after >= curves.measured);
+    if group.lines().all(|(.., curves)| is_point(curves)) {
         return;
     }
     begin(page, Kind::Staircase, "Worst so far", &format!("Worst so far: {}", group.names()));
