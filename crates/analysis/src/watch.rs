@@ -151,6 +151,7 @@ impl WatchedThreads {
             }
             for event in &events.events {
                 if let What::Switch { prev, next, next_priority, .. } = event.what {
+                    self.occupants.note(&event.what);
                     self.occupants.leave(cpu, prev);
                     self.occupants.enter(cpu, event.at_ns, (next, next_priority));
                 }
@@ -237,9 +238,13 @@ impl WatchedThreads {
         match event.what {
             What::Switch { prev, next, next_priority, .. } => {
                 if !self.occupants_are_given {
+                    self.occupants.note(&event.what);
                     self.occupants.leave(cpu, prev);
                 }
                 self.pass(prev, cpu, event, finished);
+                if let Some(thread) = self.threads.get_mut(&prev).filter(|_| account::puts_off(&event.what)) {
+                    thread.account.put_off();
+                }
                 self.pass(next, cpu, event, finished);
                 if let Some(thread) = self.threads.get_mut(&next) {
                     thread.priority = Some(next_priority);
@@ -496,6 +501,7 @@ impl WatchedThreads {
         };
         ThreadResult {
             held_ns: (!self.occupants.has_gaps()).then_some(account.held),
+            limited: self.occupants.limited(&account),
             thread: record,
             slices: std::mem::take(&mut tally.samples.slices),
             seconds: std::mem::take(&mut tally.samples.seconds),

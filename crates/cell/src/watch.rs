@@ -374,8 +374,8 @@ impl Measurers for Watcher {
             one.policy = facts.and_then(|facts| facts.policy);
             one.cpus = facts.and_then(|facts| facts.observed.cpus.clone());
             if let Some(account) = &mut one.account {
-                let throttled = facts.and_then(|facts| facts.throttled(account.waiting_for_cpu, result.held_ns));
-                account.throttled = throttled;
+                account.throttled =
+                    facts.and_then(|facts| facts.throttled(account.waiting_for_cpu, result.held_ns, result.limited));
             }
             one.changes.extend(facts.into_iter().flat_map(|facts| facts.observed.changes.iter().cloned()));
             one.changes.order_by_key(|change| change.at);

@@ -62,6 +62,8 @@ pub fn open_file(pid: u32, descriptor: u64) -> Option<String> {
 pub struct CpuGroups {
     /// Directories of the groups with a quota.
     limited: Vec<PathBuf>,
+    /// Whether its own group is below the root and has a budget of real-time threads (version 1, `RT_GROUP_SCHED`).
+    has_realtime_budget: bool,
 }
 
 impl CpuGroups {
@@ -71,13 +73,21 @@ impl CpuGroups {
     }
 
     fn below(fs: &HostFs, pid: u32) -> CpuGroups {
-        let groups = lineages(fs, pid, "cpu").into_iter().flatten();
-        CpuGroups { limited: groups.filter(|dir| has_quota(dir)).collect() }
+        let all = lineages(fs, pid, "cpu");
+        let has_budget =
+            |all: &Vec<PathBuf>| all.len() > 1 && all.iter().any(|dir| dir.join("cpu.rt_runtime_us").exists());
+        let has_realtime_budget = all.iter().any(has_budget);
+        CpuGroups { limited: all.into_iter().flatten().filter(|dir| has_quota(dir)).collect(), has_realtime_budget }
     }
 
     /// Whether there is a quota.
     pub fn have_quota(&self) -> bool {
         !self.limited.is_empty()
+    }
+
+    /// Whether its real-time threads have a budget of their own.
+    pub fn have_realtime_budget(&self) -> bool {
+        self.has_realtime_budget
     }
 
     /// Time so far, ns, in which a quota held processes back; `None` when it cannot be read.
@@ -150,7 +160,9 @@ mod tests {
         scratch.file("sys/fs/cgroup/unified/robot/cpu.stat", "usage_usec 9\nthrottled_usec 7");
         let groups = CpuGroups::below(&fs, 7);
         assert!(groups.have_quota());
-        assert_eq!(groups.throttled_ns(), Some(11_000));
+        assert_eq!((groups.throttled_ns(), groups.have_realtime_budget()), (Some(11_000), false));
+        scratch.file("sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000");
+        assert!(CpuGroups::below(&fs, 7).have_realtime_budget());
         assert_eq!(groups_of(&fs, 7)[1].1, "/robot.slice/arm.service");
     }
 

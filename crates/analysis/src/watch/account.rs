@@ -2,9 +2,11 @@
 
 use super::calls::{Call, CallKind};
 use super::tally::Sum;
-use crate::events::Context;
+use crate::events::{Context, What, state};
+use punctual_model::{Span, ThrottledTime};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
+use std::ops::RangeInclusive;
 
 /// Slices of a CPU that are kept, 24 bytes each: a longer wait is named in part.
 const MOST_SLICES: usize = 1 << 14;
@@ -14,6 +16,8 @@ const MOST_CPUS: usize = 4096;
 const MOST_CULPRITS: usize = 512;
 /// Wait, ns, beside an idle CPU from which on the thread may have been throttled: a wake-up takes less.
 const HELD_NS: u64 = 500_000;
+/// Kernel priorities of FIFO and round robin.
+const REAL_TIME: RangeInclusive<i32> = 0..=98;
 /// Interrupts and kinds of sleeps with an own sum, and interrupts within each other.
 const MOST_NAMES: usize = 256;
 const MOST_NESTED: usize = 16;
@@ -30,12 +34,38 @@ pub(super) struct Occupants {
     unseen: u64,
     /// Whether nothing is known of them.
     pub(super) are_unknown: bool,
+    /// Whether any real-time thread was put off, and whether events were lost.
+    has_put_off: bool,
+    has_lost: bool,
 }
 
 /// ID of a thread that is not known.
 const UNKNOWN: i32 = -1;
 
+/// Whether a switch puts a real-time thread off that is to run on, for a normal thread or none: the kernel limits
+/// real-time threads (`sched_rt_runtime_us`), or serves normal ones (the fair server, Linux 6.12).
+pub(super) fn puts_off(what: &What) -> bool {
+    match *what {
+        What::Switch { prev_priority, prev_state, next, next_priority, .. } => {
+            REAL_TIME.contains(&prev_priority)
+                && prev_state & state::NOT_RUNNABLE == 0
+                && is_lower((next, next_priority))
+        }
+        _ => false,
+    }
+}
+
+/// Whether no real-time thread waits for this one.
+fn is_lower((pid, priority): Culprit) -> bool {
+    pid == 0 || priority > *REAL_TIME.end()
+}
+
 impl Occupants {
+    /// Notes the switch of a CPU.
+    pub(super) fn note(&mut self, what: &What) {
+        self.has_put_off |= puts_off(what);
+    }
+
     /// Notes that a thread leaves a CPU, before those that it makes room for are looked at.
     pub(super) fn leave(&mut self, cpu: u32, prev: i32) {
         self.switches += 1;
@@ -71,6 +101,14 @@ impl Occupants {
     /// Forgets everything, because events were lost.
     pub(super) fn forget(&mut self) {
         self.cpus.iter_mut().for_each(VecDeque::clear);
+        self.has_lost = true;
+    }
+
+    /// Time in which the limit of real-time threads kept one from a CPU, ns. It begins by putting one off.
+    pub(super) fn limited(&self, account: &Account) -> Option<ThrottledTime> {
+        let most_ns = if self.has_put_off { account.behind_lower } else { 0 };
+        let bounds = ThrottledTime { at_least: Span(account.put_off), at_most: Span(most_ns) };
+        (!self.has_gaps() && !self.has_lost).then_some(bounds)
     }
 
     /// The threads that had a CPU between two instants, the latest first, and how long each, ns. What is older than the
@@ -149,6 +187,10 @@ pub(super) struct Account {
     pub(super) culprits: BTreeMap<Culprit, Sum>,
     /// Part of the waiting: long waits beside an idle CPU.
     pub(super) held: u64,
+    /// The waits while its CPU had no real-time thread; and the part with a normal one, after it was put off.
+    behind_lower: u64,
+    put_off: u64,
+    is_put_off: bool,
     /// Part of the running: interrupts that were handled meanwhile.
     pub(super) interrupted: u64,
     pub(super) interrupts: HashMap<Context, Sum>,
@@ -198,6 +240,10 @@ impl Account {
                 for (culprit, length) in occupants.between(self.queue.unwrap_or(cpu), from, to) {
                     self.culprits.entry(culprit).or_default().add(length);
                     self.held += length * u64::from(culprit.0 == 0 && length >= HELD_NS);
+                    self.behind_lower += length * u64::from(is_lower(culprit));
+                    // Elsewhere it may have been queued for another CPU; an idle one may belong to another core group.
+                    let is_limited = self.is_put_off && self.queue == Some(cpu) && culprit.0 != 0;
+                    self.put_off += length * u64::from(is_limited && is_lower(culprit));
                 }
             }
         }
@@ -208,7 +254,13 @@ impl Account {
             self.culprits.retain(|_, sum| sum.total_ns > median);
         }
         self.queue = Some(cpu).filter(|_| self.phase == Phase::Running);
+        self.is_put_off = false;
         (self.phase, self.since, self.counted_ns) = (phase, at, at);
+    }
+
+    /// Notes that the thread, which waits now, was put off.
+    pub(super) fn put_off(&mut self) {
+        self.is_put_off = self.phase == Phase::Waiting;
     }
 
     /// Takes the beginning or the end of an interrupt or softirq while the thread is current.
@@ -332,6 +384,41 @@ mod tests {
             switch(&mut occupants, 0, from + 5 + length, 0, (9, 50));
         }
         assert_eq!((account.waiting, account.held), (2 * HELD_NS - 1, HELD_NS));
+    }
+
+    #[test]
+    fn a_real_time_thread_is_throttled_while_normal_ones_run_on_the_cpu_that_took_it_off() {
+        let all = (0, u64::MAX);
+        // The thread that it is taken off for, its state, and the CPU on which it runs on; then of 100 ns.
+        for (next, prev_state, resumed, expected) in [
+            (A, 0, 0, (70, 100)),
+            (A, 0x100, 0, (70, 100)),
+            (IDLE, 0, 0, (0, 100)),
+            (A, 0, 1, (0, 100)),
+            (A, 1, 0, (0, 0)),
+            ((5, 40), 0, 0, (0, 0)),
+        ] {
+            let (mut occupants, mut account) = (Occupants::default(), Account::default());
+            let off = What::Switch { prev: 9, prev_priority: 50, prev_state, next: next.0, next_priority: next.1 };
+            account.take(Phase::Running, 0, 0, &occupants, all);
+            switch(&mut occupants, 0, 0, 0, (9, 50));
+            occupants.note(&off);
+            account.take(Phase::Waiting, 0, 10, &occupants, all);
+            if puts_off(&off) {
+                account.put_off();
+            }
+            switch(&mut occupants, 0, 10, 9, next);
+            switch(&mut occupants, 0, 80, next.0, IDLE);
+            account.take(Phase::Running, resumed, 110, &occupants, all);
+            // Behind a thread of its own class it waits as ever.
+            account.take(Phase::Waiting, 0, 200, &occupants, all);
+            switch(&mut occupants, 0, 200, IDLE.0, (5, 40));
+            account.take(Phase::Running, 0, 300, &occupants, all);
+            let found = occupants.limited(&account).map(|one| (one.at_least.ns(), one.at_most.ns()));
+            assert_eq!(found, Some(expected), "{next:?} {prev_state} {resumed}");
+            occupants.forget();
+            assert_eq!(occupants.limited(&account), None);
+        }
     }
 
     #[test]

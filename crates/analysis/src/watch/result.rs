@@ -1,7 +1,8 @@
 //! Results of one watched thread, and their form as a record of a measured thread.
 
 use punctual_model::{
-    Achieved, Censored, Episodes, MonoTime, Second, Slice, Span, ThreadRecord, WatchSample, WatchedThread, Worst,
+    Achieved, Censored, Episodes, MonoTime, Second, Slice, Span, ThreadRecord, ThrottledTime, WatchSample,
+    WatchedThread, Worst,
 };
 
 /// Results of one thread: its sums, and its samples as tables.
@@ -27,6 +28,8 @@ pub struct ThreadResult {
     pub censored: Option<Censored>,
     /// Long waits beside an idle CPU, ns; `None` where the trace does not show all switches.
     pub held_ns: Option<u64>,
+    /// Time in which the kernel's limit of real-time threads kept it from a CPU; `None`: unknown, events were lost.
+    pub limited: Option<ThrottledTime>,
     /// Priority at its last start, as the kernel counts: lower is more.
     pub priority: i32,
 }

@@ -143,10 +143,21 @@ pub(super) struct ThreadFacts {
 }
 
 impl ThreadFacts {
-    /// The part of a wait for a CPU in which the thread was throttled; `held_ns` of it were beside an idle CPU.
-    pub(super) fn throttled(&self, waiting: Span, held_ns: Option<u64>) -> Option<ThrottledTime> {
-        // Quotas of control groups hold for the threads of the fair scheduler only.
-        self.policy.filter(|policy| !policy.is_realtime())?;
+    /// The part of a wait for a CPU in which the thread was throttled; `held_ns` of it were beside an idle CPU, and
+    /// `limited` by the limit of real-time threads.
+    pub(super) fn throttled(
+        &self,
+        waiting: Span,
+        held_ns: Option<u64>,
+        limited: Option<ThrottledTime>,
+    ) -> Option<ThrottledTime> {
+        // Quotas of control groups hold for the threads of the fair scheduler only. Where groups have budgets of
+        // real-time threads, those of other groups run on meanwhile.
+        match self.policy? {
+            Policy::Deadline(_) => return None,
+            Policy::Fifo(_) | Policy::RoundRobin(_) => return limited.filter(|_| !self.groups.have_realtime_budget()),
+            _ => {}
+        }
         let counted_ns = self.throttled_ns[1]?.checked_sub(self.throttled_before_ns?)?;
         let at_most = Span(waiting.ns().min(counted_ns));
         let held_ns = if counted_ns == 0 { 0 } else { held_ns? };
@@ -498,8 +509,9 @@ mod tests {
             throttled_before_ns: before,
         };
         let other = Some(Policy::Other(Nice::default()));
-        let fifo: Option<Policy> = "fifo:50".parse().ok();
-        assert!(fifo.is_some());
+        let [fifo, deadline] = ["fifo:50", "deadline:1ms/2ms/2ms"].map(|text| text.parse::<Policy>().ok());
+        assert!(fifo.is_some() && deadline.is_some());
+        const LIMITED: ThrottledTime = ThrottledTime { at_least: Span(3), at_most: Span(7) };
         for (facts, held_ns, expected) in [
             (facts(other, Some(10), Some(10)), None, Some((0, 0))),
             (facts(other, Some(10), Some(40)), Some(20), Some((20, 30))),
@@ -508,10 +520,11 @@ mod tests {
             (facts(other, Some(10), Some(40)), None, None),
             (facts(other, None, Some(40)), Some(20), None),
             (facts(other, Some(10), None), Some(20), None),
-            (facts(fifo, Some(10), Some(40)), Some(20), None),
+            (facts(fifo, Some(10), Some(40)), Some(20), Some((3, 7))),
+            (facts(deadline, Some(10), Some(40)), Some(20), None),
             (facts(None, Some(10), Some(40)), Some(20), None),
         ] {
-            let throttled = facts.throttled(Span(100), held_ns);
+            let throttled = facts.throttled(Span(100), held_ns, Some(LIMITED));
             assert_eq!(throttled.map(|one| (one.at_least.ns(), one.at_most.ns())), expected, "{facts:?} {held_ns:?}");
         }
     }

@@ -301,8 +301,9 @@ pub struct TimeAccount {
     /// Time in which it was to run and did not, ns: `run_delay` of /proc/TID/schedstat.
     #[serde(rename = "waiting_for_cpu_ns")]
     pub waiting_for_cpu: Span,
-    /// The part of it in which a quota of its control groups was used up; `null` where that is unknown: of real-time
-    /// threads, in recorded traces, and in records of versions that did not tell.
+    /// The part of it in which a quota of its control groups or, of FIFO and round-robin threads, the kernel's limit of
+    /// real-time threads kept it from a CPU; `null` where that is unknown: of deadline threads, of real-time threads in
+    /// groups with budgets (`cpu.rt_runtime_us`), after lost events, in recorded traces, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<ThrottledTime>,
     /// Time asleep, ns.
@@ -320,13 +321,16 @@ pub struct TimeAccount {
     pub waited_for: Vec<NamedTime>,
 }
 
-/// Time in which a quota of control groups kept a thread from a CPU (`cpu.max`).
+/// Time in which a quota of control groups (`cpu.max`) kept a normal thread from a CPU, or real-time throttling
+/// (`sched_rt_runtime_us`) or the fair server (Linux 6.12) a real-time thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThrottledTime {
-    /// Its waits while the CPU was idle, ns, as far as its groups count that much.
+    /// Its waits while the CPU was idle, ns, as far as its groups count that much; of a real-time thread, its waits
+    /// while the CPU that took it off, runnable, ran normal threads.
     #[serde(rename = "at_least_ns")]
     pub at_least: Span,
-    /// All of its waits, ns, as far as its groups count that much (`throttled_usec` of cpu.stat).
+    /// All of its waits, ns, as far as its groups count that much (`throttled_usec` of cpu.stat); of a real-time thread,
+    /// those while its CPU ran no real-time thread, 0 if no CPU took one off that was runnable.
     #[serde(rename = "at_most_ns")]
     pub at_most: Span,
 }
