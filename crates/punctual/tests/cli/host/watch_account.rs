@@ -6,19 +6,32 @@ use crate::real::watch_account::{accounted, program};
 use crate::series::{Round, series};
 use crate::servo::{group_with_quota, may_watch};
 
+/// Whether a time is within 1 % of that of the scheduler, ns, which may lack `lacking` of it.
+fn is_near(ours: u64, theirs: u64, lacking: u64) -> bool {
+    (theirs - theirs / 100..=theirs + theirs / 100 + lacking).contains(&ours)
+}
+
 /// The peers of the program with their shares of what all of them take, percent.
 const PEERS: [(&str, f64); 4] = [("peer-40", 53.3), ("peer-20", 26.7), ("peer-10", 13.3), ("peer-5", 6.7)];
 
 #[test]
 #[ignore = "host: shares of what takes the CPU"]
-fn root_peers_with_known_shares_are_named_in_order() {
+fn root_peers_with_known_shares_are_named_in_order_and_times_are_those_of_schedstat() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-peers");
     let program = program(&scratch);
-    series("the four peers that a thread waits for, in order and within 5 points", || {
-        let Some((account, ..)) = accounted(&scratch, &program, 2000, true) else {
+    series("the four peers that a thread waits for, in order and within 5 points, its times within 1 %", || {
+        let Some((account, _, [first, last])) = accounted(&scratch, &program, 2000, true) else {
             return Round::Nothing("the program did nothing, or events were lost".to_owned());
         };
+        let (ran, waited) = (last[2] - first[2], last[3] - first[3]);
+        // What is before the first reading and after the last one, and interrupts, which some kernels leave out.
+        let beyond = account.total().ns().saturating_sub(last[0] - first[1]);
+        let interrupts = account.interrupts.as_ref().map_or(0, |one| one.total.ns());
+        let is_wait_near = is_near(account.waiting_for_cpu.ns(), waited, beyond);
+        if !is_wait_near || !is_near(account.running.ns(), ran, beyond + interrupts) {
+            return Round::Wrong(format!("ran {ran} ns, waited {waited} ns: {account:?}"));
+        }
         let named =
             account.waited_for.iter().map(|one| (one.name.split(' ').next().unwrap_or(""), one.total.ns() as f64));
         let peers: Vec<(&str, f64)> = named.filter(|(name, _)| name.starts_with("peer-")).collect();

@@ -2,9 +2,11 @@
 
 use crate::program::{Scratch, command, machine_and_scratch, punctual, run, skip_unless};
 use crate::real::watch::watched;
-use crate::series::{Round, series};
+use crate::real::watch_account::A_SWITCH_NS;
+use crate::series::{Round, each, series};
 use crate::servo::{compiled_from, did_nothing, may_watch};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// How the loop waits. Those of the first list have due times of their own, which `watch` counts as they do.
 const ON_A_GRID: [&str; 6] = ["timerfd", "signalfd", "sigwaitinfo", "tai", "cond_timedwait", "sem_clockwait"];
@@ -16,12 +18,20 @@ const LIMITS_NS: [u64; 7] = [50_000, 150_000, 1_000_000, 2_500_000, 4_000_000, 7
 /// Longest time, ns, between an event and the reading of the clock in the program.
 const READING_NS: u64 = 20_000;
 
-/// Response times that a program has noted, ns, of the turns released from `from_ns` to `until_ns`.
-fn noted(log: &Path, (from_ns, until_ns): (u64, u64)) -> Vec<u64> {
+/// The three numbers that a program has noted of each turn.
+fn noted(log: &Path) -> Vec<Vec<u64>> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    let numbers = |line: &str| line.split(' ').map(|word| word.parse().unwrap()).collect::<Vec<u64>>();
-    let turns = text.lines().map(numbers).filter(|turn| (from_ns..until_ns).contains(&turn[0]));
-    turns.map(|turn| turn[2] - turn[0]).collect()
+    text.lines().map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect()).collect()
+}
+
+/// A verdict on the run that contradicts the bounds of the largest response, ns.
+fn contradicts(out: &Path, at_least_ns: u64, at_most_ns: u64) -> Option<String> {
+    LIMITS_NS.into_iter().find_map(|limit_ns| {
+        let status = punctual(&format!("check {} --require max={limit_ns}ns", out.display())).status;
+        let is_false = status == 0 && at_least_ns > limit_ns + READING_NS;
+        let is_wrong = is_false || status == 2 && at_most_ns + READING_NS < limit_ns;
+        is_wrong.then(|| format!("status {status} at {limit_ns} ns, own largest {at_least_ns} to {at_most_ns} ns"))
+    })
 }
 
 fn round(scratch: &Scratch, program: &Path, kind: &str) -> Round {
@@ -33,17 +43,15 @@ fn round(scratch: &Scratch, program: &Path, kind: &str) -> Round {
         return Round::Nothing(said.stderr);
     }
     let (record, watch) = watched(&out);
-    let own = noted(&log, (record.started.0, record.started.0 + record.measured.ns()));
+    let measured = record.started.0..record.started.0 + record.measured.ns();
+    let turns = noted(&log).into_iter().filter(|turn| measured.contains(&turn[0]));
+    let own: Vec<u64> = turns.map(|turn| turn[2] - turn[0]).collect();
     let Some(largest_ns) = own.iter().max() else { return Round::Nothing("no turn was noted".to_owned()) };
     if watch.gaps > 0 {
         return Round::Nothing(format!("{} gaps", watch.gaps));
     }
-    for limit_ns in LIMITS_NS {
-        let status = punctual(&format!("check {} --require max={limit_ns}ns", out.display())).status;
-        let is_false = status == 0 && *largest_ns > limit_ns + READING_NS;
-        if is_false || status == 2 && largest_ns + READING_NS < limit_ns {
-            return Round::Wrong(format!("{kind}: status {status} at {limit_ns} ns, own largest {largest_ns} ns"));
-        }
+    if let Some(wrong) = contradicts(&out, *largest_ns, *largest_ns) {
+        return Round::Wrong(format!("{kind}: {wrong}"));
     }
     let Some(thread) = watch.threads.first().filter(|_| ON_A_GRID.contains(&kind)) else { return Round::Right };
     let late = own.iter().filter(|ns| **ns > 2_000_000).count() as u64;
@@ -60,4 +68,69 @@ fn root_no_verdict_contradicts_what_a_program_says_of_itself() {
     let program = compiled_from(&scratch, "kinds", include_str!("../../watched/kinds.c"), &[]);
     let mut kinds = ON_A_GRID.iter().chain(&OTHERS).cycle();
     series("watch kinds", || round(&scratch, &program, kinds.next().expect("endless")));
+}
+
+/// Exit status of a shell that does not find a program.
+const NOT_FOUND: i32 = 127;
+
+/// Programs in other languages: the source, its text, how it is compiled and started, and its thread.
+const LANGUAGES: [[&str; 5]; 4] = [
+    ["loop.py", include_str!("../../watched/loop.py"), "python3 --version", "python3 loop.py", "python*"],
+    ["loop.js", include_str!("../../watched/loop.js"), "node --version", "node loop.js", "node"],
+    ["loop.go", include_str!("../../watched/loop.go"), "go build -o go-loop loop.go", "./go-loop", "loop"],
+    ["Loop.java", include_str!("../../watched/Loop.java"), "javac Loop.java", "java -cp . Loop", "loop"],
+];
+
+/// Whether the waits for a CPU and all verdicts are those of the program's log.
+fn of_language(scratch: &Scratch, [source, _, _, start, thread]: [&str; 5]) -> Round {
+    let (log, out) = (scratch.path("log"), scratch.path("run"));
+    let _ = (std::fs::remove_dir_all(&out), std::fs::remove_file(&log));
+    let options = format!("watch --for 2s --warm-up 2s --no-explain --thread {thread} --wait --out {}", out.display());
+    let said = run(command(&options).arg("--").args(start.split(' ')).arg(&log).current_dir(scratch.dir()));
+    if did_nothing(&said) {
+        return Round::Nothing(said.stderr);
+    }
+    let (record, watch) = watched(&out);
+    let turns = noted(&log);
+    let (from_ns, until_ns) = (record.started.0, record.started.0 + record.measured.ns());
+    let is_within = |turn: &Vec<u64>| turn[0] >= from_ns && turn[1] <= until_ns;
+    let (first, last) = (turns.iter().position(is_within), turns.iter().rposition(is_within));
+    let (Some(first), Some(last)) = (first.filter(|first| *first > 0), last) else {
+        return Round::Nothing(format!("{} turns were noted", turns.len()));
+    };
+    // Threads of the runtime may have the same name.
+    let own = watch.threads.iter().min_by_key(|one| one.activations.abs_diff((last - first) as u64));
+    let Some(account) = own.and_then(|one| one.account.as_ref()) else { return Round::Nothing("no thread".to_owned()) };
+    if watch.gaps > 0 || last <= first {
+        return Round::Nothing(format!("{} gaps", watch.gaps));
+    }
+    let waited = |from: usize, to: usize| turns[to][2] - turns[from][2];
+    let switches = 4 * (account.waited_for.iter().map(|one| one.n).sum::<u64>() + (last - first) as u64);
+    let slack_ns = |ns: u64| ns / 100 + A_SWITCH_NS * switches + account.unknown.map_or(0, |unknown| unknown.ns());
+    let (least_ns, waiting_ns) = (waited(first, last), account.waiting_for_cpu.ns());
+    let most_ns = turns.get(last + 1).map_or(u64::MAX / 2, |_| waited(first - 1, last + 1));
+    if waiting_ns + slack_ns(least_ns) < least_ns || waiting_ns > most_ns + slack_ns(most_ns) {
+        return Round::Wrong(format!("{source}: waited {waiting_ns} ns, in its log {least_ns} to {most_ns}"));
+    }
+    let own = &turns[first..=last];
+    let at_least = own.iter().map(|turn| turn[1] - turn[0]).max().unwrap_or(0);
+    let at_most = (first..=last).map(|index| turns[index][1] - turns[index - 1][1]).max().unwrap_or(0);
+    contradicts(&out, at_least, at_most).map_or(Round::Right, |wrong| Round::Wrong(format!("{source}: {wrong}")))
+}
+
+#[test]
+#[ignore = "host: verdicts and waits beside the own log of programs in four languages"]
+fn root_what_other_languages_say_of_themselves_is_not_contradicted() {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-languages");
+    each(LANGUAGES, |language| {
+        let [source, text, compile, ..] = language;
+        scratch.file(source, text);
+        let said = run(Command::new("sh").args(["-c", compile]).current_dir(scratch.dir()));
+        if said.status == NOT_FOUND {
+            return eprintln!("skipped: {}", said.stderr);
+        }
+        assert_eq!(said.status, 0, "{said:?}");
+        series(&format!("watch beside {source}"), || of_language(&scratch, language));
+    });
 }

@@ -1,9 +1,10 @@
 //! Places in the code of a planted fault: how often its function and line are named, and whether others are.
 
-use crate::program::{machine_and_scratch, skip_unless};
+use crate::program::{is_installed, machine_and_scratch, run, skip_unless};
 use crate::series::{Round, each, series};
 use crate::servo::{by_name, compiled, explained, is_of, may_watch, watched, words};
 use punctual_model::{CodePlace, ExplainRecord};
+use std::process::Command;
 
 const SOURCE: &str = include_str!("../../../../../examples/servo.c");
 
@@ -65,22 +66,46 @@ fn root_the_place_of_each_fault_is_named() {
     });
 }
 
+/// A loop whose late turns compute in the function with the given name.
+const LATE_PY: &str = "\
+import sys, time
+def solve_ik(n):
+    for i in range(n): i * i
+def plan_path(n):
+    for i in range(n): i * i
+late = globals()[sys.argv[1]]
+for k in range(1000000):
+    time.sleep(0.005)
+    if k % 20 == 0: late(200000)
+";
+
 #[test]
 #[ignore = "host: places in a watched program"]
-fn root_without_symbols_the_place_is_the_program() {
-    skip_unless!(may_watch());
-    let (_machine, scratch) = machine_and_scratch("watch-stripped");
-    let servo = compiled(&scratch, &["-s"]);
-    series("watch place without symbols", || {
-        let said = watched(1500, "controller", &["--stacks"], &words(&servo, "nice_lock"));
+fn root_py_spy_names_the_same_function() {
+    skip_unless!(may_watch() && is_installed("python3", "python3") && is_installed("py-spy", "py-spy, of PyPI"));
+    let (_machine, scratch) = machine_and_scratch("watch-py-spy");
+    let (script, raw) = (scratch.file("control.py", LATE_PY), scratch.path("raw").display().to_string());
+    let mut functions = ["solve_ik", "plan_path"].into_iter().cycle();
+    series("watch the function of py-spy", || {
+        let function = functions.next().expect("endless");
+        let program = ["python3", script.to_str().unwrap(), function].map(str::to_owned);
+        let spy = ["record", "--gil", "--rate", "200", "--duration", "3", "--format", "raw", "--output", &raw, "--"];
+        run(Command::new("py-spy").args(spy).args(&program)).expect_success();
+        // A line: frames, the innermost last, and their number.
+        let text = std::fs::read_to_string(&raw).unwrap_or_default();
+        let most = text.lines().max_by_key(|line| line.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok()));
+        if !most.is_some_and(|line| line.contains(&format!(";{function} (control.py"))) {
+            return Round::Nothing(format!("py-spy: {most:?}"));
+        }
+        // At a real-time priority, so that what the thread executes is read while others run, too.
+        let said = watched(3000, "python*", &["--stacks", "--deadline", "3ms", "--policy", "fifo:80"], &program);
         let Some(explained) = explained(&said) else { return Round::Nothing("the program did nothing".to_owned()) };
-        let places = places(&explained, "nice_lock");
-        let is_right = |place: &&CodePlace| {
-            (place.at.object.as_str(), &place.at.function, place.at.line) == ("servo", &None, None)
-        };
-        match places.iter().find(|place| !is_right(place)) {
-            Some(wrong) => Round::Wrong(format!("{wrong:#?}")),
-            None => Round::right_if(!places.is_empty(), || format!("{:#?}", explained.causes)),
+        let places = explained.worst.iter().flat_map(|one| &one.shares).filter_map(|share| share.code.as_ref());
+        let is_script = |place: &&CodePlace| place.at.file.as_deref().is_some_and(|file| file.ends_with("control.py"));
+        let ours: Vec<&str> = places.filter(is_script).filter_map(|place| place.at.function.as_deref()).collect();
+        match ours.iter().find(|ours| ![function, "<module>"].contains(ours)) {
+            Some(wrong) => Round::Wrong(format!("{wrong} instead of {function}")),
+            None => Round::right_if(ours.contains(&function), || format!("{ours:?}")),
         }
     });
 }

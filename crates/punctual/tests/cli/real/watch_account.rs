@@ -7,7 +7,7 @@ use punctual_model::TimeAccount;
 use std::path::Path;
 
 /// Time, ns, by which the clock of the scheduler and that of the trace may differ at a switch.
-const A_SWITCH_NS: u64 = 2_000;
+pub(crate) const A_SWITCH_NS: u64 = 2_000;
 
 /// What the program has logged at its beginning and at its end, ns: the clock before and after, run time and wait.
 pub(crate) type Logged = [[u64; 4]; 2];

@@ -17,10 +17,15 @@ const PACKETS: usize = 1500;
 const BY_INTERRUPT: i32 = 2;
 
 /// Of each packet: sent, received by the kernel and by the program, ns; and the calls without one.
-type Log = (Vec<[u64; 3]>, u64);
+pub(crate) type Log = (Vec<[u64; 3]>, u64);
 
 /// The records and the log of the program with these arguments; `None` if the machine let it do nothing.
-fn measured(scratch: &Scratch, program: &Path, arguments: &str, more: &str) -> Option<(Record, WatchRecord, Log)> {
+pub(crate) fn measured(
+    scratch: &Scratch,
+    program: &Path,
+    arguments: &str,
+    more: &str,
+) -> Option<(Record, WatchRecord, Log)> {
     let (log, out, rows) = (scratch.path("log"), scratch.path("run"), scratch.path("rows.parquet"));
     let _ = (fs::remove_dir_all(&out), fs::remove_file(&rows));
     let words: Vec<&str> = arguments.split(' ').chain([log.to_str().unwrap()]).collect();
@@ -43,15 +48,23 @@ fn measured(scratch: &Scratch, program: &Path, arguments: &str, more: &str) -> O
     Some((record, seen, (lines.into_iter().map(|line| line.try_into().unwrap()).collect(), empty)))
 }
 
-/// Checks that each release by a packet is between its sending and its reception by the program.
-fn are_between(scratch: &Scratch, record: &Record, tid: u32, log: &[[u64; 3]]) {
+/// The releases by packets, ns, each with what the program knows of its packet.
+pub(crate) fn releases(scratch: &Scratch, record: &Record, tid: u32, log: &[[u64; 3]]) -> Vec<(u64, [u64; 3])> {
     let rows = SerializedFileReader::new(fs::File::open(scratch.path("rows.parquet")).unwrap()).unwrap();
     let rows = rows.get_row_iter(None).unwrap().map(Result::unwrap);
-    for row in rows.filter(|row| row.get_uint(0).unwrap() == tid && row.get_int(2).unwrap() == BY_INTERRUPT) {
+    let released = rows.filter(|row| row.get_uint(0).unwrap() == tid && row.get_int(2).unwrap() == BY_INTERRUPT);
+    let packet = |row: parquet::record::Row| {
         let release_ns = record.started.0.checked_add_signed(row.get_long(4).unwrap()).unwrap();
         let user_ns = release_ns + row.get_long(5).unwrap().cast_unsigned();
         // The last one may be for a packet that the program does not wait for any more.
-        let Some([sent, _, at]) = log.iter().find(|[.., at]| at + CLOCKS_NS >= user_ns) else { continue };
+        Some((release_ns, *log.iter().find(|[.., at]| at + CLOCKS_NS >= user_ns)?))
+    };
+    released.filter_map(packet).collect()
+}
+
+/// Checks that each release by a packet is between its sending and its reception by the program.
+fn are_between(scratch: &Scratch, record: &Record, tid: u32, log: &[[u64; 3]]) {
+    for (release_ns, [sent, _, at]) in releases(scratch, record, tid, log) {
         assert!((sent.saturating_sub(CLOCKS_NS)..=at + CLOCKS_NS).contains(&release_ns), "{release_ns} {sent} {at}");
     }
 }
