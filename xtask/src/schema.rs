@@ -40,6 +40,7 @@ fn schemas() -> Schemas {
             ("lab-list.schema.json", written::<punctual_model::ListedKernels<'static>>()),
             ("lab-check.schema.json", written::<json::LabCheckDocument<'static, Value>>()),
             ("lab-check-config.schema.json", written::<json::ConfigCheckDocument<'static>>()),
+            ("lab-worst.schema.json", written::<punctual_model::LongestDelays>()),
             ("study-list.schema.json", written::<punctual_report::study::StudyList>()),
             ("study.schema.json", written::<punctual_report::study::StudyReport>()),
             ("monitor.schema.json", written::<punctual_report::MonitorDocument>()),

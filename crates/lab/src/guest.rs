@@ -5,11 +5,12 @@
 //! result, and ends QEMU.
 
 use super::protocol::{
-    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, SYMBOL, TARGET,
+    CLOCK, FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, SYMBOL, TARGET,
 };
 use super::{channel, clock_marks, disk, guest_files, machine, modules, network};
-use punctual_sys::boot;
+use punctual_model::ClockId;
 use punctual_sys::guest_ports::MOVABLE_VARIABLE;
+use punctual_sys::{boot, clock};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -95,8 +96,10 @@ fn measured(job: &Job) -> String {
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
 }
 
-/// Reports the functions of the kernel and of its modules.
+/// Reports the clock and pauses; then reports the functions of the kernel and of its modules.
 fn list_symbols() -> io::Result<()> {
+    channel::write(&format!("{CLOCK}{}", clock::now(ClockId::Monotonic).0))?;
+    channel::pause()?;
     punctual_host::kernel_functions().iter().try_for_each(|line| channel::write(&format!("{SYMBOL}{line}")))
 }
 

@@ -195,6 +195,24 @@ impl Setup {
         self.error(format!("cycle {cycle} was missed or is not part of the cell"))
     }
 
+    /// Errors: if a record is from another guest: of another kernel, program or QEMU.
+    pub(super) fn is_of(&self, record: &Record) -> Result<(), LabError> {
+        let Some(lab) = &record.lab else { return Err(LabError::program("lab film", "no record of the lab")) };
+        let pairs = [
+            ("kernel", &lab.kernel_hash, &self.kernel.hash),
+            ("command line", &lab.command_line, &self.command_line),
+            ("program or its files (initramfs)", &lab.initramfs_hash, &self.archive_hash),
+            ("QEMU", &lab.qemu, &self.qemu_version()),
+        ];
+        match pairs.into_iter().find(|(_, then, now)| then != now) {
+            None => Ok(()),
+            Some((what, then, now)) => Err(LabError::program(
+                "lab film",
+                format!("cannot repeat the record: another {what}: {then} then, {now} now; measure again"),
+            )),
+        }
+    }
+
     /// The error of a kernel that does not tell its functions.
     pub(super) fn without_symbols(&self) -> LabError {
         self.unusable("reports no functions; it needs CONFIG_KALLSYMS".to_owned())

@@ -16,6 +16,8 @@ pub(super) const TARGET: &str = "target ";
 
 /// Prefix of each line with a function of the kernel.
 pub(super) const SYMBOL: &str = "symbol ";
+/// Prefix of the line with the time by `CLOCK_MONOTONIC`, ns, just before the guest pauses.
+pub(super) const CLOCK: &str = "clock ";
 
 /// Settling time of the kernel, which finishes its start in the background. The guest is idle meanwhile, so it costs
 /// next to nothing in virtual time.

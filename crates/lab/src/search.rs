@@ -2,16 +2,18 @@
 
 mod approach;
 mod calls;
+mod clock;
 mod film;
 mod longest;
 mod refine;
+mod replay;
 mod symbols;
 
 use super::devices::Devices;
 use super::machine::{Files, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
-use super::qemu::{Limits, Qemu};
+use super::qemu::{Limits, Qemu, QemuError};
 use super::snapshot::Snapshot;
 use super::{LabError, Monitor, directories, measure, snapshot};
 pub use approach::{Approach, Woken};
@@ -39,6 +41,10 @@ fn movable(cycle: u64) -> Option<String> {
 /// different phases of its ticks. It is idle until then, which costs nothing.
 const LATER_NS: u64 = 201_270_007;
 
+/// Warm-up cycles are so many more in each guest, up to the number of steps, which has no common divisor with it.
+const WARM_UP_STEP: u64 = 37;
+const WARM_UP_STEPS: u64 = 101;
+
 /// A cycle that no cell reaches.
 const NO_CYCLE: u64 = 999_999_999_999;
 
@@ -52,8 +58,16 @@ impl Search {
         Ok(Search { setup, cell: cell.clone() })
     }
 
+    /// The cell in this block: the parts of its load start in another order, so much earlier than the measured ones.
+    fn cell_of(&self, block: u32) -> Cell {
+        let earlier = u64::from(block) * WARM_UP_STEP % WARM_UP_STEPS;
+        let mut cell = Cell { load: self.cell.load.rotated(block), ..self.cell.clone() };
+        cell.conditions.warm_up.0 += earlier * cell.period.ns();
+        cell
+    }
+
     fn job(&self, block: u32, cycle: u64) -> Job {
-        let job = measure::job(&self.cell, self.setup.clock, 0);
+        let job = measure::job(&self.cell_of(block), self.setup.clock, 0);
         let later_ns = u64::from(block) * LATER_NS;
         let (wait_ns, limit_ns) = (job.wait_ns + later_ns, job.limit_ns + later_ns);
         Job { movable: movable(cycle), wait_ns, limit_ns, ..job }
@@ -82,6 +96,14 @@ impl Search {
         let mut qemu = self.start(files, more)?;
         let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
         resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| self.setup.failed(files, gone))
+    }
+
+    /// The error of a guest, or of a QEMU that lacks what is needed: all guests would fail.
+    fn failed(&self, files: &Files, gone: QemuError) -> LabError {
+        match gone {
+            QemuError::Refused(reason) => LabError::program(self.setup.qemu(), reason),
+            gone => self.setup.failed(files, gone),
+        }
     }
 
     fn start(&self, files: &Files, more: Vec<OsString>) -> Result<Qemu, LabError> {

@@ -126,9 +126,16 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
     save_when_paused(qemu, file, limits)
 }
 
+/// Waits until the guest has paused itself, for the first time.
+pub(super) fn wait_for_pause(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
+    qemu.wait_for("GUEST_PANICKED", limits)?;
+    // The event comes before the stop.
+    qemu.wait_for("STOP", limits)
+}
+
 /// Waits until the guest pauses, and saves vCPU and devices.
 pub(super) fn save_when_paused(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
-    qemu.wait_for("GUEST_PANICKED", limits)?;
+    wait_for_pause(qemu, limits)?;
     qemu.execute("migrate", json!({ "uri": format!("exec:cat > {}", quoted(file)) }), limits)?;
     loop {
         let migration = qemu.execute("query-migrate", json!({}), limits)?;

@@ -26,6 +26,9 @@ pub fn film_text(film: &Film) -> String {
     for (kind, instructions) in DelayKind::ALL.into_iter().zip(film.kinds).filter(|(_, n)| *n > 0) {
         let _ = writeln!(text, "  {instructions:>9}  {}", kind.name().replace('-', " "));
     }
+    if film.path.len() > 1 {
+        let _ = writeln!(text, "called by {}", film.path.join(" > "));
+    }
     let _ = writeln!(text, "begins in {}; functions by their own instructions:", film.begins);
     for (function, instructions) in film.functions().into_iter().take(LISTED) {
         let share = instructions as f64 * 100.0 / all.max(1) as f64;
@@ -114,7 +117,7 @@ mod tests {
             piece("asm_sysvec", 37_000, 900, 0),
             piece("__schedule", 37_900, 100, 1),
         ];
-        let film = Film { pieces, kinds: [37_000, 100, 0, 900, 0], begins: "planted".to_owned() };
+        let film = Film { pieces, kinds: [37_000, 100, 0, 900, 0], begins: "planted".to_owned(), path: Vec::new() };
         let text = film_text(&film);
         assert!(text.starts_with("38000 instructions from the due time"), "{text}");
         assert!(

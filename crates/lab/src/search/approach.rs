@@ -3,7 +3,7 @@
 use super::super::memory::{self, Memory};
 use super::super::qemu::QemuError;
 use super::super::{LabError, Monitor, directories, snapshot};
-use super::film::Footage;
+use super::film::{self, Footage, Wake};
 use super::{NO_CYCLE, OneCpu, Search, Symbols, moving};
 use crate::protocol::Job;
 use punctual_host::PrivateDirectory;
@@ -97,11 +97,14 @@ impl Approach<'_> {
         let more = more.chain(snapshot::incoming(memory::of_open(&self.memory)));
         let mut qemu = self.search.start(&files, more.collect())?;
         let ended = snapshot::enter(&mut qemu, &self.devices(), limits).and_then(|()| {
-            symbols.map_or(Ok(()), |_| super::film::log(&mut qemu, limits))?;
+            if symbols.is_some() {
+                film::step_singly(&mut qemu, true, limits)?;
+                film::log(&mut qemu, true, limits)?;
+            }
             snapshot::start(&mut qemu, limits)?;
             qemu.wait(limits)
         });
-        ended.map_err(|gone| setup.failed(&files, gone))?;
+        ended.map_err(|gone| self.search.failed(&files, gone))?;
         let woken = setup.result(&files, MOVED)?;
         let woken = woken.split_once(' ').and_then(|(due, woke)| {
             let number = |text| u64::from_str_radix(text, 16).ok();
@@ -109,7 +112,7 @@ impl Approach<'_> {
         });
         let woken = woken.ok_or_else(|| LabError::program("lab", "the guest reported no wake-up"))?;
         let latency_ns = woken.woke_ns.saturating_sub(woken.due_ns.saturating_sub(earlier_ns));
-        let film = symbols.map(|symbols| super::film::read(&log, latency_ns, symbols)).transpose()?;
+        let film = symbols.map(|symbols| film::read(&log, latency_ns, Wake::Last, symbols)).transpose()?;
         Ok((woken, film))
     }
 }

@@ -58,6 +58,8 @@ impl Calls {
         let is_same = self.stack.last() == Some(&function);
         let name = |function: &Option<usize>| symbols.name(*function);
         match before {
+            // Functions of programs have no names.
+            _ if is_same && function.is_none() => return false,
             Some(Instruction::Call) => self.stack.push(function),
             _ if is_same => return false,
             Some(Instruction::Return | Instruction::InterruptReturn) => {
@@ -87,6 +89,11 @@ impl Calls {
         let count = |is: fn(&str) -> bool| self.stack.iter().filter(|function| is(symbols.name(**function))).count();
         (self.softirqs, self.interrupts) = (count(is_softirq), count(is_entry));
         true
+    }
+
+    /// The functions entered and not left, outermost first.
+    pub(super) fn stack(&self) -> &[Option<usize>] {
+        &self.stack
     }
 
     pub(super) fn depth(&self) -> usize {

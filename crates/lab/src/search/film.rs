@@ -23,14 +23,26 @@ const TIMER_INTERRUPT: &str = "asm_sysvec_apic_timer_interrupt";
 /// Function that changes to the stack of another thread (arch/x86/entry/entry_64.S).
 const SWITCH: &str = "__switch_to_asm";
 
-/// Turns QEMU's log on in a paused guest. Errors: if this QEMU cannot log.
-pub(super) fn log(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
+/// Turns the execution of instructions one by one on or off, and with it what is noted of each. Errors: if this QEMU
+/// cannot.
+pub(super) fn step_singly(qemu: &mut Qemu, on: bool, limits: Limits<'_>) -> Result<(), QemuError> {
+    let (switch, notes) = if on { ("on", "in_asm,nochain") } else { ("off", "none") };
+    // Before they are executed one by one: each is noted once, at its first execution.
+    let notes = qemu.monitor(&format!("log {notes}"), limits)?;
     // The first name is that of QEMU 8.1 and later.
-    let single = qemu.monitor("one-insn-per-tb on", limits)?;
-    let single = if single.is_empty() { single } else { qemu.monitor("singlestep on", limits)? };
-    let event = qemu.monitor("trace-event apic_local_deliver on", limits)?;
-    let log = qemu.monitor("log exec,in_asm,nochain", limits)?;
-    match [single, event, log].into_iter().find(|said| !said.is_empty()) {
+    let single = qemu.monitor(&format!("one-insn-per-tb {switch}"), limits)?;
+    let single = if single.is_empty() { single } else { qemu.monitor(&format!("singlestep {switch}"), limits)? };
+    let event = qemu.monitor(&format!("trace-event apic_local_deliver {switch}"), limits)?;
+    possible([notes, single, event])
+}
+
+/// Turns QEMU's log of a guest with single steps on or off. Errors: if this QEMU cannot log.
+pub(super) fn log(qemu: &mut Qemu, on: bool, limits: Limits<'_>) -> Result<(), QemuError> {
+    possible([qemu.monitor(if on { "log exec,in_asm,nochain" } else { "log none" }, limits)?])
+}
+
+fn possible<const N: usize>(said: [String; N]) -> Result<(), QemuError> {
+    match said.into_iter().find(|said| !said.is_empty()) {
         Some(said) => Err(QemuError::Refused(format!("this QEMU cannot log execution: {said}"))),
         None => Ok(()),
     }
@@ -39,8 +51,8 @@ pub(super) fn log(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> 
 /// The log as far as it was read.
 #[derive(Default)]
 struct Log {
-    /// Instructions of note by their addresses.
-    known: HashMap<u64, Instruction>,
+    /// Instructions by their addresses, `None` for those without note.
+    known: HashMap<u64, Option<Instruction>>,
     /// Address of each instruction, in order.
     executed: Vec<u64>,
     /// Number of instructions before each expiry of the timer.
@@ -58,9 +70,9 @@ impl Log {
         } else if line.contains(TIMER_EVENT) {
             self.expiries.push(self.executed.len());
         } else if let Some((address, rest)) = line.strip_prefix("0x").and_then(|line| line.split_once(':'))
-            && let (Ok(address), Some(kind)) = (u64::from_str_radix(address, 16), Instruction::of(rest))
+            && let Ok(address) = u64::from_str_radix(address, 16)
         {
-            let _ = self.known.insert(address, kind);
+            let _ = self.known.insert(address, Instruction::of(rest));
         }
     }
 
@@ -70,19 +82,59 @@ impl Log {
         let before = self.executed.get(..expiry)?;
         let last = symbols.index(*before.last()?);
         let is_before = |address: &u64| match kind {
-            DelayKind::InterruptsOff => self.known.get(address) == Some(&Instruction::DisablesInterrupts),
+            DelayKind::InterruptsOff => self.kind(*address) == Some(Instruction::DisablesInterrupts),
             _ => symbols.index(*address) != last,
         };
         before.iter().rposition(is_before).map(|at| at + 1)
     }
 
-    /// Index of the last instruction of a program that read the clock.
-    fn last_reading(&self) -> Option<usize> {
-        let is_reading = |address: &u64| {
-            *address < super::symbols::KERNEL && self.known.get(address) == Some(&Instruction::ReadsClock)
-        };
-        self.executed.iter().rposition(is_reading)
+    fn kind(&self, address: u64) -> Option<Instruction> {
+        self.known.get(&address).copied().flatten()
     }
+
+    /// Indices of the instructions of programs that read the clock.
+    fn readings(&self) -> impl DoubleEndedIterator<Item = usize> {
+        let is_reading =
+            |address: &u64| *address < super::symbols::KERNEL && self.kind(*address) == Some(Instruction::ReadsClock);
+        self.executed.iter().enumerate().filter(move |(_, address)| is_reading(address)).map(|(at, _)| at)
+    }
+
+    /// Number of instructions before the expiry of the timer for a due time at `from`.
+    fn own_expiry(&self, from: usize) -> Option<usize> {
+        self.expiries.iter().copied().find(|at| (from..from + LATEST_EXPIRY).contains(at))
+    }
+
+    /// Instruction from which calls before a due time are followed: in each log the same, wherever it begins.
+    fn calls_from(&self, from: usize) -> usize {
+        self.expiries.iter().rev().filter(|at| **at < from).nth(1).copied().unwrap_or(0)
+    }
+
+    /// The instructions at the due time and at the reading of the clock after it. Errors: if there are none.
+    fn ends(&self, latency_ns: u64, wake: Wake) -> Result<[usize; 2], String> {
+        let due = |woke: usize| usize::try_from(latency_ns).ok().and_then(|latency| woke.checked_sub(latency));
+        let missing = || format!("no expiry of the timer {latency_ns} instructions before the wake-up in QEMU's log");
+        match wake {
+            Wake::Last => {
+                let woke = self.readings().next_back().ok_or("no reading of the clock in QEMU's log")?;
+                let before = |from: &usize| self.expiries.iter().any(|at| *at < *from + LATEST_EXPIRY);
+                due(woke).filter(before).map(|from| [from, woke]).ok_or_else(missing)
+            }
+            Wake::First => {
+                let is_whole = |from: &usize| self.own_expiry(*from).is_some() && self.calls_from(*from) > 0;
+                let ends = |woke| due(woke).filter(is_whole).map(|from| [from, woke]);
+                self.readings().find_map(ends).ok_or_else(missing)
+            }
+        }
+    }
+}
+
+/// The reading of the clock at which a film ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Wake {
+    /// The last one.
+    Last,
+    /// The first one with this latency after its own expiry of the timer.
+    First,
 }
 
 /// A film, and a guess from what was executed before it.
@@ -94,20 +146,18 @@ pub(super) struct Footage {
 
 /// Reads the log of a wake-up with this latency. Errors: if the timer did not expire so many instructions before the
 /// reading of the clock.
-pub(super) fn read(path: &Path, latency_ns: u64, symbols: &Symbols) -> Result<Footage, LabError> {
+pub(super) fn read(path: &Path, latency_ns: u64, wake: Wake, symbols: &Symbols) -> Result<Footage, LabError> {
     let failed = |reason: String| LabError::file(path, reason);
     let mut log = Log::default();
     for line in BufReader::new(File::open(path).map_err(|err| failed(err.to_string()))?).lines() {
         log.take(&line.map_err(|err| failed(err.to_string()))?);
     }
-    let woke = log.last_reading().ok_or_else(|| failed("no reading of the clock in QEMU's log".to_owned()))?;
-    let from = usize::try_from(latency_ns).ok().and_then(|latency| woke.checked_sub(latency));
-    let before = |from: &usize| log.expiries.iter().any(|at| *at < *from + LATEST_EXPIRY);
-    let from = from.filter(before).ok_or_else(|| {
-        failed(format!("no expiry of the timer {latency_ns} instructions before the wake-up in QEMU's log"))
-    })?;
+    let [from, woke] = log.ends(latency_ns, wake).map_err(failed)?;
+    if log.executed.get(from..woke).into_iter().flatten().any(|address| !log.known.contains_key(address)) {
+        return Err(failed("instructions without their names in QEMU's log".to_owned()));
+    }
     // Without an expiry of its own, the due time was while an earlier interrupt of the timer was handled.
-    let own = log.expiries.iter().copied().find(|at| (from..from + LATEST_EXPIRY).contains(at));
+    let own = log.own_expiry(from);
     let (expiry, is_taken) = (own.unwrap_or(from), own.is_none());
     let film = film(&log, [from, expiry, woke], is_taken, symbols);
     let began_ns = log.began(expiry, film.kind(), symbols).map_or(0, |began| (expiry - began) as u64);
@@ -118,19 +168,20 @@ pub(super) fn read(path: &Path, latency_ns: u64, symbols: &Symbols) -> Result<Fo
 fn film(log: &Log, [from, expiry, woke]: [usize; 3], mut is_taken: bool, symbols: &Symbols) -> Film {
     let mut film = Film::default();
     let mut calls = Calls::default();
-    let (mut begins, mut last) = (None, None);
+    let mut last = None;
     let is_switch = |address: &u64| symbols.name(symbols.index(*address)) == SWITCH;
     let first_switch = log.executed.iter().skip(from).position(is_switch).map_or(woke, |at| from + at);
-    for (at, address) in log.executed.iter().enumerate().take(woke) {
+    for (at, address) in log.executed.iter().enumerate().take(woke).skip(log.calls_from(from)) {
         let function = symbols.index(*address);
-        let is_new = calls.step(function, symbols, log.known.get(address).copied());
+        let is_new = calls.step(function, symbols, log.kind(*address));
         let Some(since) = at.checked_sub(from) else { continue };
         let name = symbols.name(function);
-        if begins.is_none() && at >= expiry && !is_helper(name) {
-            // An interrupt that is taken at once interrupts the instruction before.
-            let interrupted = at.checked_sub(1).and_then(|before| log.executed.get(before));
-            let interrupted = interrupted.filter(|_| name == TIMER_INTERRUPT && at == expiry);
-            begins = Some(symbols.name(interrupted.map_or(function, |before| symbols.index(*before))).to_owned());
+        if film.path.is_empty() && at >= expiry && !is_helper(name) {
+            // An interrupt that is taken at once interrupts the function before.
+            let is_entered = name == TIMER_INTERRUPT && at == expiry && calls.depth() > 0;
+            let path = calls.stack().iter().map(|function| symbols.name(*function).to_owned());
+            film.path = path.take(calls.depth() + usize::from(!is_entered)).collect();
+            film.begins = film.path.last().cloned().unwrap_or_default();
         }
         is_taken |= at >= expiry && name == TIMER_INTERRUPT;
         let kind = match () {
@@ -151,7 +202,6 @@ fn film(log: &Log, [from, expiry, woke]: [usize; 3], mut is_taken: bool, symbols
         }
         last = Some(function);
     }
-    film.begins = begins.unwrap_or_default();
     film
 }
 
@@ -171,8 +221,8 @@ mod tests {
 
     fn symbols() -> Symbols {
         let names = ["load", "irqs_off m", TIMER_INTERRUPT, "handler", "__do_softirq", "schedule", SWITCH, "wake"];
-        let lines: Vec<_> = (0..).zip(names).map(|(n, name)| format!("{:x} {name}", KERNEL + 16 * n)).collect();
-        Symbols::parse(&lines.join("\n"))
+        let lines: Vec<_> = (0..).zip(names).map(|(n, name)| format!("{:x} t {name}", KERNEL + 16 * n)).collect();
+        Symbols::parse(&format!("0 0\n{}", lines.join("\n"))).unwrap()
     }
 
     /// QEMU's log of instructions, each at an offset in one of the functions above; `None`: in a program.
@@ -222,7 +272,7 @@ mod tests {
             (None, "nop"),
         ];
         let path = scratch.file("log", log(&executed));
-        let Footage { film, began_ns } = read(&path, 14, &symbols()).unwrap();
+        let Footage { film, began_ns } = read(&path, 14, Wake::Last, &symbols()).unwrap();
         assert_eq!(began_ns, 2, "where the interrupted function was entered");
         let pieces: Vec<_> = film
             .pieces
@@ -247,10 +297,17 @@ mod tests {
             ]
         );
         assert_eq!((film.kinds, film.begins.as_str()), ([2, 3, 2, 5, 2], "irqs_off m"));
+        assert_eq!(film.path, ["load", "irqs_off m"]);
         assert_eq!((film.instructions(), film.kind()), (14, DelayKind::Interrupt));
-        let Footage { film, .. } = read(&path, 13, &symbols()).unwrap();
+        let Footage { film, .. } = read(&path, 13, Wake::Last, &symbols()).unwrap();
         assert_eq!((film.instructions(), film.kinds[0]), (13, 0), "an interrupt of an earlier due time is handled");
-        let err = read(&path, 315, &symbols()).err().unwrap().to_string();
+        let first = |path, latency| read(path, latency, Wake::First, &symbols()).map(|footage| footage.film);
+        assert!(first(&path, 14).is_err(), "calls before it may be unknown");
+        let executed = [&[(None, "nop"), (None, "expiry"), (None, "expiry")][..], &executed].concat();
+        let longer = scratch.file("longer", log(&executed));
+        assert_eq!(first(&longer, 14).unwrap().instructions(), 14);
+        assert!(first(&longer, 13).is_err(), "its expiry was before its due time");
+        let err = read(&path, 315, Wake::Last, &symbols()).err().unwrap().to_string();
         assert!(err.ends_with("no reading of the clock") || err.contains("no expiry of the timer 315"), "{err}");
     }
 }

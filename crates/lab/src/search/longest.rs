@@ -4,7 +4,10 @@ use super::super::{LabError, Monitor};
 use super::film::{self, Footage};
 use super::{Search, Symbols, refine};
 use punctual_model::{Delay, DelayKind, Film, LongestDelays, Record, Span, Witness, Worst};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 /// Late wake-ups of a guest that are refined.
 const REFINED_PER_GUEST: usize = 4;
@@ -35,17 +38,37 @@ struct Found<'a> {
     limit: Limit,
     result: LongestDelays,
     /// Delays by kind and the function in which they begin.
-    delays: BTreeMap<(DelayKind, String), Delay>,
+    delays: BTreeMap<Place, Delay>,
     /// Refinements, and the longest latency, by kind and function of the sampled wake-up.
-    refined: BTreeMap<(DelayKind, String), (u32, u64)>,
+    refined: BTreeMap<Place, (u32, u64)>,
+}
+
+type Place = (DelayKind, String);
+
+/// A search between two guests, as a file keeps it.
+#[derive(Serialize, Deserialize)]
+struct State {
+    /// Hash of all that determines a guest, see [`Setup::key`](crate::machine::Setup::key).
+    key: String,
+    top: usize,
+    result: LongestDelays,
+    delays: Vec<(Place, Delay)>,
+    refined: Vec<(Place, (u32, u64))>,
 }
 
 impl Search {
-    /// Searches the longest delays until the budget is used. The result depends on the arguments alone. Errors: if the
-    /// budget is smaller than one guest, or no guest can be measured.
-    pub fn longest(&self, limit: Limit, symbols: &Symbols, monitor: Monitor<'_>) -> Result<LongestDelays, LabError> {
+    /// Searches the longest delays until the budget is used. The result depends on the other arguments alone; `state`
+    /// is a file from which an interrupted search goes on, written after each guest. Errors: if the budget is smaller
+    /// than one guest, no guest can be measured, or the file is of another search.
+    pub fn longest(
+        &self,
+        limit: Limit,
+        symbols: &Symbols,
+        state: Option<&Path>,
+        monitor: Monitor<'_>,
+    ) -> Result<LongestDelays, LabError> {
         let first = limit.seed.saturating_mul(BLOCKS_PER_SEED);
-        let needed = self.guest_ns();
+        let needed = self.guest_ns(first);
         if limit.budget.ns() < needed {
             let reason = format!("budget {} is too small: one guest takes {}", limit.budget, Span(needed));
             return Err(LabError::program("lab worst", reason));
@@ -59,11 +82,15 @@ impl Search {
         };
         let mut found =
             Found { search: self, symbols, limit, result, delays: BTreeMap::new(), refined: BTreeMap::new() };
-        for block in first.. {
-            if found.result.searched_ns + self.guest_ns() > limit.budget.ns() {
+        if let Some(state) = state.filter(|state| state.exists()) {
+            found.go_on_from(state)?;
+        }
+        for block in first + found.result.guests.. {
+            if found.result.searched_ns + self.guest_ns(block) > limit.budget.ns() {
                 break;
             }
             found.guest(block, monitor)?;
+            state.map_or(Ok(()), |state| found.save(state))?;
             if found.result.failed.len() >= MAX_FAILED {
                 break;
             }
@@ -72,8 +99,9 @@ impl Search {
     }
 
     /// Virtual time of a guest whose cell is carried out, ns, without that before its start.
-    fn guest_ns(&self) -> u64 {
-        self.cell.duration.ns().saturating_add(self.cell.conditions.warm_up.ns())
+    fn guest_ns(&self, block: u32) -> u64 {
+        let cell = self.cell_of(block);
+        cell.duration.ns().saturating_add(cell.conditions.warm_up.ns())
     }
 }
 
@@ -81,16 +109,13 @@ impl Found<'_> {
     /// Samples one guest and refines its late wake-ups.
     fn guest(&mut self, block: u32, monitor: Monitor<'_>) -> Result<(), LabError> {
         let record = self.search.sample(block, monitor);
-        self.result.searched_ns += self.search.guest_ns();
+        self.result.searched_ns += self.search.guest_ns(block);
         self.result.guests += 1;
         let Some(record) = self.unless_failed(block, record)? else { return Ok(()) };
         if let Some(failure) = record.loads.iter().find_map(|load| load.failure.as_ref()) {
             self.result.failed.push(format!("guest {block}: load: {}", failure.reason));
         }
         for worst in self.late(&record) {
-            if self.result.searched_ns > self.limit.budget.ns() {
-                break;
-            }
             let refined = self.refine(block, worst, monitor);
             self.unless_failed(block, refined)?;
         }
@@ -131,7 +156,7 @@ impl Found<'_> {
     /// Moves the due time of a late wake-up to the beginning of its delay.
     fn refine(&mut self, block: u32, worst: Worst, monitor: Monitor<'_>) -> Result<(), LabError> {
         let search = self.search;
-        let cycle = search.cell.first_cycle() + worst.cycle;
+        let cycle = search.cell_of(block).first_cycle() + worst.cycle;
         let period_ns = search.cell.period.ns();
         let sampled_ns = u64::try_from(worst.latency_ns).unwrap_or(0);
         if sampled_ns + period_ns > film::LONGEST_NS {
@@ -161,6 +186,7 @@ impl Found<'_> {
             kind_instructions: film.kinds[kind as usize],
             function: function_of(&film),
             begins: film.begins,
+            path: film.path,
             witness,
             sampled_ns,
             reached: 1,
@@ -182,6 +208,41 @@ impl Found<'_> {
             let shortest = self.delays.iter().min_by_key(|(_, delay)| delay.latency_ns).map(|(key, _)| key.clone());
             shortest.map(|key| self.delays.remove(&key));
         }
+    }
+
+    /// Takes over a search that was interrupted. Errors: if the file is of another search, or cannot be read.
+    fn go_on_from(&mut self, path: &Path) -> Result<(), LabError> {
+        let text = fs::read(path).map_err(|err| LabError::file(path, err))?;
+        let State { key, top, result, delays, refined } = serde_json::from_slice(&text)
+            .map_err(|err| LabError::file(path, format!("no state of a search: {err}")))?;
+        let asked = |of: &LongestDelays| (of.kernel.clone(), of.load.clone(), of.policy.clone(), of.seed);
+        if (key, top, asked(&result)) != (self.search.setup.key(), self.limit.top, asked(&self.result)) {
+            return Err(LabError::file(
+                path,
+                "is of a search with other arguments, program or QEMU; name another file",
+            ));
+        }
+        self.result = result;
+        self.delays = delays.into_iter().collect();
+        self.refined = refined.into_iter().collect();
+        Ok(())
+    }
+
+    fn save(&self, path: &Path) -> Result<(), LabError> {
+        fn pairs<T: Clone>(map: &BTreeMap<Place, T>) -> Vec<(Place, T)> {
+            map.iter().map(|(place, value)| (place.clone(), value.clone())).collect()
+        }
+        let state = State {
+            key: self.search.setup.key(),
+            top: self.limit.top,
+            result: self.result.clone(),
+            delays: pairs(&self.delays),
+            refined: pairs(&self.refined),
+        };
+        let text = serde_json::to_vec(&state).map_err(|err| LabError::file(path, err))?;
+        let new = path.with_extension("part");
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+        written.map_err(|err| LabError::file(path, err))
     }
 
     fn finish(self) -> LongestDelays {

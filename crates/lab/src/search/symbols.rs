@@ -1,52 +1,48 @@
 //! Functions of a guest's kernel by their addresses.
 
-use super::super::protocol::SYMBOL;
+use super::super::protocol::{CLOCK, SYMBOL};
 use super::super::{LabError, Monitor, directories, snapshot};
+use super::clock::GuestTime;
 use super::{OneCpu, Search};
 use crate::protocol::Job;
+use punctual_host::KernelSymbols;
+use punctual_model::without_module;
 use std::fs;
 
-/// Functions of a kernel and of its modules, at the addresses of its guests.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Functions of a kernel and of its modules at the addresses of its guests, and what its clock is in QEMU's time.
+#[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    /// Address and name, by address.
-    functions: Vec<(u64, String)>,
+    functions: KernelSymbols,
+    /// `CLOCK_MONOTONIC` at a moment, and the time of QEMU's ACPI timer then since the guest went on from its rest, ns.
+    pub(super) clock_ns: [u64; 2],
 }
 
 /// Addresses below are those of programs (Documentation/arch/x86/x86_64/mm.rst).
 pub(super) const KERNEL: u64 = 1 << 63;
 
 impl Symbols {
-    /// Reads lines of an address, a name and possibly a module; lines of other forms and addresses of no kernel are
-    /// left out. Of two names of an address, the first is used.
-    pub fn parse(text: &str) -> Symbols {
-        let mut functions: Vec<(u64, String)> = text.lines().filter_map(Symbols::line).collect();
-        functions.sort_by_key(|(address, _)| *address);
-        functions.dedup_by_key(|(address, _)| *address);
-        Symbols { functions }
+    /// Parses a line with the two times of the clock, and lines of `/proc/kallsyms`. `None` without functions.
+    pub fn parse(text: &str) -> Option<Symbols> {
+        let (clock, functions) = text.split_once('\n')?;
+        let (monotonic, elapsed) = clock.split_once(' ')?;
+        let functions = KernelSymbols::of_guest(functions);
+        let clock_ns = [monotonic.parse().ok()?, elapsed.parse().ok()?];
+        if functions.is_empty() { None } else { Some(Symbols { functions, clock_ns }) }
     }
 
-    fn line(line: &str) -> Option<(u64, String)> {
-        let mut words = line.split_whitespace();
-        let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address >= KERNEL)?;
-        let name = words.next()?;
-        Some((address, words.next().map_or_else(|| name.to_owned(), |module| format!("{name} {module}"))))
-    }
-
-    /// Whether no function is known.
-    pub fn is_empty(&self) -> bool {
-        self.functions.is_empty()
+    /// Whether it has this function; its module may be left out.
+    pub fn has(&self, function: &str) -> bool {
+        self.functions.all().iter().any(|(_, name)| name == function || without_module(name) == function)
     }
 
     /// The index of the function at an address; `None` for a program's code.
     pub(super) fn index(&self, address: u64) -> Option<usize> {
-        let after = self.functions.partition_point(|(begin, _)| *begin <= address);
-        if address < KERNEL { None } else { after.checked_sub(1) }
+        if address < KERNEL { None } else { self.functions.index(address) }
     }
 
     /// The name of a function.
     pub(super) fn name(&self, index: Option<usize>) -> &str {
-        index.and_then(|index| self.functions.get(index)).map_or("user", |(_, name)| name)
+        index.and_then(|index| self.functions.name_at(index)).unwrap_or("user")
     }
 }
 
@@ -58,20 +54,26 @@ impl Search {
         let _one_cpu = OneCpu::take();
         let saved = snapshot::ready(&self.setup, limits)?;
         let kept = saved.symbols();
-        let known = fs::read_to_string(&kept).map(|text| Symbols::parse(&text)).unwrap_or_default();
-        if !known.is_empty() {
+        if let Some(known) = fs::read_to_string(&kept).ok().and_then(|text| Symbols::parse(&text)) {
             return Ok(known);
         }
         (monitor.say)("reading the functions of the kernel");
         let place = directories::for_guest()?;
         let job = Job { movable: None, lists_symbols: true, ..self.job(0, 0) };
         let files = self.setup.files_below(place.path(), Some(&job))?;
-        self.carry_out(&saved, &files, snapshot::arguments(&saved).collect(), limits)?;
-        let text = files.result_lines(SYMBOL).join("\n");
-        let symbols = Symbols::parse(&text);
-        if symbols.is_empty() {
-            return Err(self.setup.without_symbols());
-        }
+        let mut qemu = self.start(&files, snapshot::arguments(&saved).collect())?;
+        let read = snapshot::enter(&mut qemu, &saved.devices(), limits).and_then(|()| {
+            let mut time = GuestTime::begin(&mut qemu, limits)?;
+            snapshot::start(&mut qemu, limits)?;
+            snapshot::wait_for_pause(&mut qemu, limits)?;
+            let elapsed_ns = time.elapsed_ns(&mut qemu, limits)?;
+            snapshot::start(&mut qemu, limits)?;
+            qemu.wait(limits).map(|()| elapsed_ns)
+        });
+        let elapsed_ns = read.map_err(|gone| self.failed(&files, gone))?;
+        let clock = self.setup.result(&files, CLOCK)?;
+        let text = format!("{clock} {elapsed_ns}\n{}", files.result_lines(SYMBOL).join("\n"));
+        let symbols = Symbols::parse(&text).ok_or_else(|| self.setup.without_symbols())?;
         // Without a place to keep them, they are read again.
         let _ = fs::write(&kept, text);
         Ok(symbols)

@@ -129,6 +129,14 @@ impl Load {
         &self.parts
     }
 
+    /// The same load, its parts started in another order.
+    pub fn rotated(&self, by: u32) -> Load {
+        let mut load = self.clone();
+        let n = load.parts.len().max(1);
+        load.parts.rotate_left(usize::try_from(by).unwrap_or(0) % n);
+        load
+    }
+
     /// hackbench's pattern in its default size.
     pub fn messaging() -> Load {
         Load { name: None, parts: vec![LoadPart::Messaging { groups: None }] }

@@ -1,7 +1,7 @@
 //! Delays of wake-ups that were searched in virtual time, and the execution of one of them.
 
 use crate::words::word::words;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -66,6 +66,12 @@ impl Serialize for Witness {
     }
 }
 
+impl<'de> Deserialize<'de> for Witness {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Witness, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// A stretch of instructions in one function, called through the same others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Piece {
@@ -88,6 +94,8 @@ pub struct Film {
     pub kinds: [u64; DelayKind::ALL.len()],
     /// Function in which the due time was, helpers of locks left out.
     pub begins: String,
+    /// The known callers of that function and itself, outermost first.
+    pub path: Vec<String>,
 }
 
 impl Film {
@@ -149,7 +157,7 @@ pub struct Frame<'a> {
 }
 
 /// A delay that a search has found, from its first instruction on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Delay {
     /// Latency of a wake-up that is due at its first instruction, virtual ns.
     pub latency_ns: u64,
@@ -159,6 +167,8 @@ pub struct Delay {
     pub kind_instructions: u64,
     /// Function in which it begins.
     pub begins: String,
+    /// The known callers of that function and itself, outermost first.
+    pub path: Vec<String>,
     /// Function with most of its instructions.
     pub function: String,
     /// Place of the wake-up, as `punctual lab film` takes it.
@@ -172,8 +182,20 @@ pub struct Delay {
     pub is_whole: bool,
 }
 
+impl Delay {
+    /// Whether it begins in this function, or has most of its instructions in it; its module may be left out.
+    pub fn is_in(&self, function: &str) -> bool {
+        [&self.begins, &self.function].into_iter().any(|name| name == function || without_module(name) == function)
+    }
+}
+
+/// The name of a function without its module.
+pub fn without_module(name: &str) -> &str {
+    name.split_once(' ').map_or(name, |(name, _)| name)
+}
+
 /// Longest delays of wake-ups on one kernel, as a search has found them.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LongestDelays {
     /// The kernel as requested.
     pub kernel: String,

@@ -23,7 +23,7 @@ pub(in crate::cli) enum LabCommand {
     CheckConfig(LabCheckConfigArguments),
     /// Search the longest delays of wake-ups, in virtual time
     Worst(LabWorstArguments),
-    /// Show the execution of a wake-up that `lab worst` has found
+    /// Show the execution of a late wake-up of a run or of `lab worst`
     Film(LabFilmArguments),
     /// Test a kernel against a limit, as a step of `git bisect run`
     BisectStep(LabBisectArguments),
@@ -122,18 +122,40 @@ pub(in crate::cli) struct LabWorstArguments {
     /// Chooses the phases of the guests
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub(in crate::cli) seed: u32,
+    /// File of an interrupted search, from which it goes on
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) state: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: Format,
 }
 
+const FILM: &str = "\
+Of a run, the cell is measured again with execution logged around the wake-up;
+its record has to be the same to the byte. With --witness, give the kernel, load
+and policy of `lab worst`.";
+
 #[derive(Debug, Args)]
+#[command(after_help = FILM)]
 pub(in crate::cli) struct LabFilmArguments {
-    #[command(flatten)]
-    pub(in crate::cli) cell: LabSearchCell,
+    /// Run directory, or with --witness a kernel
+    #[arg(value_name = "RUN|KERNEL")]
+    pub(in crate::cli) what: String,
+    /// Cell of the run, as `show` prints it, or a part of its name
+    #[arg(required_unless_present = "witness", conflicts_with = "witness")]
+    pub(in crate::cli) cell: Option<String>,
+    /// Its latest wake-up (1), the second latest (2), ...
+    #[arg(value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(in crate::cli) nth: u16,
     /// Wake-up, as `lab worst` prints it: BLOCK/CYCLE/EARLIER
     #[arg(long)]
-    pub(in crate::cli) witness: Witness,
+    pub(in crate::cli) witness: Option<Witness>,
+    /// Background load of the search
+    #[arg(long, default_value = "exec", requires = "witness")]
+    pub(in crate::cli) load: Load,
+    /// Scheduling policy of the search
+    #[arg(long, default_value = "fifo:90", requires = "witness")]
+    pub(in crate::cli) policy: Policy,
     /// Directory for film.svg and film.perfetto.json
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) out: Option<PathBuf>,
@@ -156,6 +178,12 @@ pub(in crate::cli) struct LabBisectArguments {
     /// Background load [default: exec, with --cost none]
     #[arg(long)]
     pub(in crate::cli) load: Option<Load>,
+    /// Search delays in this kernel function instead; one longer than --max is bad
+    #[arg(long, value_name = "FUNCTION", requires = "max", conflicts_with_all = ["cost", "p99", "period", "duration", "phases"])]
+    pub(in crate::cli) stretch: Option<String>,
+    /// Virtual time of that search
+    #[arg(long, value_name = "TIME", default_value = "4s", requires = "stretch")]
+    pub(in crate::cli) budget: Span,
     /// Limit of every wake-up, e.g. 30us; with --cost of the median, e.g. 900ns
     #[arg(long, value_name = "TIME", required_unless_present = "p99", value_parser = limit)]
     pub(in crate::cli) max: Option<Span>,

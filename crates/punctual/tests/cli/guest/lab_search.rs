@@ -1,8 +1,8 @@
 //! Planted stretches without interrupts or preemption: the search finds each to the instruction, and shows it.
 
 use crate::guest::lab_explain::build_modules;
-use crate::guest::vm::{in_virtual_time, kernel};
-use crate::program::{Scratch, run};
+use crate::guest::vm::{in_virtual_time, kernel, run_seeded};
+use crate::program::{Scratch, entries, run};
 use serde_json::Value;
 
 /// Length of the planted stretches, us of virtual time.
@@ -22,10 +22,19 @@ fn vm_planted_stretches_are_found_to_the_instruction_and_filmed() {
     std::fs::write(dir.join("Makefile"), "obj-m := culprit_planted.o\n").unwrap();
     let Some(()) = build_modules(&dir, &kernel) else { return };
     let kernel = format!("{} preempt=full modules={}/culprit_planted.ko", kernel.display(), dir.display());
-    let search = in_virtual_time(&scratch, "lab worst --load none --budget 600ms --format json").arg(&kernel).output();
-    let search = search.unwrap();
-    assert!(search.status.success(), "{}", String::from_utf8_lossy(&search.stderr));
-    let found: Value = serde_json::from_slice(&search.stdout).unwrap();
+    let search = |options: &str| -> Value {
+        let options = format!("lab worst --load none --format json --budget {options}");
+        let found = run(in_virtual_time(&scratch, &options).arg(&kernel)).expect_success().stdout;
+        serde_json::from_str(&found).unwrap()
+    };
+    // A search that goes on after its first guest has the result of one without an interruption.
+    let state = format!("--state {}", scratch.path("state.json").display());
+    let first = search(&format!("300ms {state}"));
+    let budget = format!("{}ms", first["searched_ns"].as_u64().unwrap() / 1_000_000 + 300);
+    let found = search(&format!("{budget} {state}"));
+    assert_eq!([&first["guests"], &found["guests"]], [1, 2]);
+    assert_eq!(found, search(&budget));
+    crate::pure::schema::assert_conforms("lab-worst", &found);
     let delays = found["delays"].as_array().unwrap();
     let mut planted = 0;
     for delay in delays {
@@ -53,4 +62,40 @@ fn vm_planted_stretches_are_found_to_the_instruction_and_filmed() {
     let longest_slice = slices.map(|event| event["dur"].as_f64().unwrap()).fold(0.0, f64::max);
     assert!(longest_slice * 1000.0 >= longest["kind_instructions"].as_f64().unwrap() / 2.0, "{longest_slice}");
     assert!(std::fs::read_to_string(scratch.path("film/film.svg")).unwrap().contains("</svg>"));
+    let begins = longest["begins"].as_str().unwrap().split(' ').next().unwrap();
+    let path = longest["path"].as_array().unwrap();
+    assert_eq!(path.last(), Some(&longest["begins"]), "{longest}");
+    let options = format!("lab worst --load exec --budget 600ms {state}");
+    let other = run(in_virtual_time(&scratch, &options).arg(&kernel));
+    assert!(other.status == 1 && other.stderr.contains("is of a search with other arguments"), "{}", other.stderr);
+
+    for (options, status, said) in [
+        (format!("{begins} --max 1us"), 1, "bad: "),
+        (format!("{begins} --max 1ms"), 0, "good: no delay above 1ms in "),
+        ("no_function_of_linux --max 1us".to_owned(), 125, "cannot test: no function no_function_of_linux"),
+    ] {
+        let options = format!("lab bisect-step --load none --budget {budget} --stretch {options} --kernel");
+        let step = run(in_virtual_time(&scratch, &options).arg(&kernel));
+        assert!(step.status == status && step.stdout.starts_with(said), "{}{}", step.stdout, step.stderr);
+    }
+}
+
+#[test]
+fn vm_the_latest_wake_up_of_a_run_is_filmed_and_its_record_stays_the_same() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-film");
+    let plan = format!(
+        "repetitions = 1\nduration = \"20ms\"\nwarm_up = \"2ms\"\n[axes]\n\
+         kernel = [\"{} preempt=none\"]\nload = [\"exec\"]\npolicy = [\"fifo:90\"]\nperiod = [\"500us\"]\n",
+        kernel.display()
+    );
+    let dir = scratch.path("run");
+    run_seeded(&scratch.file("plan.toml", plan).display().to_string(), &dir);
+    let latest = &entries(&dir)[0].record.threads[0].worst[0];
+    // It fails unless the record of the guest that is logged is the same to the byte.
+    let mut film = in_virtual_time(&scratch, &format!("lab film {} exec", dir.display()));
+    let film = run(&mut film).expect_success().stdout;
+    let said = format!("\n{} instructions from the due time to the wake-up, {0} ns late\n", latest.latency_ns);
+    assert!(film.contains(&said) && film.contains("\nbegins in "), "{film}");
+    assert!(film.contains(&format!("cycle {}\n", latest.cycle)), "{film}");
 }

@@ -1,9 +1,11 @@
 //! `punctual lab bisect-step`: tests a kernel against limits, for `git bisect run`.
 
 use super::TestCell;
-use crate::cli::arguments::LabBisectArguments;
+use super::worst::in_search;
+use crate::cli::arguments::{LabBisectArguments, LabSearchCell};
 use crate::cli::terminal::{Outcome, note, one_line, output};
 use punctual_campaign::{KernelLimits, LocalOrLab, TestOutcome};
+use punctual_lab::{LabError, Limit};
 use punctual_model::{Load, Policy, Task};
 use std::error::Error;
 use std::str::FromStr;
@@ -28,7 +30,49 @@ pub(super) fn bisect_step(arguments: LabBisectArguments) -> Outcome {
     }
 }
 
+/// Searches delays in a function of the kernel.
+fn stretch(arguments: LabBisectArguments, function: &str) -> Result<(u8, String), Box<dyn Error>> {
+    let cell = LabSearchCell {
+        kernel: arguments.kernel,
+        load: arguments.load.map_or_else(|| Load::from_str("exec"), Ok)?,
+        policy: arguments.policy.map_or_else(|| Policy::from_str("fifo:90"), Ok)?,
+    };
+    let asked = format!("{}; {}, {}; virtual time", cell.kernel, cell.load, cell.policy);
+    let max = arguments.max.unwrap_or_default();
+    let limit = Limit { budget: arguments.budget, top: usize::from(u16::MAX), seed: 0 };
+    let found = in_search(cell, |search, monitor| {
+        let symbols = search.symbols(monitor)?;
+        Ok(if symbols.has(function) { Some(search.longest(limit, &symbols, None, monitor)?) } else { None })
+    });
+    let found = match found {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok((CANNOT_BE_TESTED, format!("cannot test: no function {function} ({asked})"))),
+        Err(err) if matches!(err.downcast_ref(), Some(LabError::Kernel { .. } | LabError::Guest { .. })) => {
+            return Ok((CANNOT_BE_TESTED, format!("cannot test: {}", one_line(&*err))));
+        }
+        Err(err) => return Err(err),
+    };
+    let longest = found.delays.iter().filter(|delay| delay.is_in(function)).max_by_key(|delay| delay.kind_instructions);
+    if let Some(delay) = longest.filter(|delay| delay.kind_instructions > max.ns()) {
+        let kind = delay.kind.name().replace('-', " ");
+        let (instructions, witness) = (delay.kind_instructions, delay.witness);
+        return Ok((
+            BAD,
+            format!("bad: {kind} for {instructions} ns in {function}, above {max}: witness {witness} ({asked})"),
+        ));
+    }
+    if let Some(failed) = found.failed.first() {
+        return Ok((CANNOT_BE_TESTED, format!("cannot test: {failed} ({asked})")));
+    }
+    let most = longest.map_or_else(|| "none".to_owned(), |delay| format!("{} ns", delay.kind_instructions));
+    let of = format!("of {} sampled and {} moved wake-ups", found.sampled, found.moved);
+    Ok((GOOD, format!("good: no delay above {max} in {function}, longest {most}, {of} ({asked})")))
+}
+
 fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
+    if let Some(function) = arguments.stretch.clone() {
+        return stretch(arguments, &function);
+    }
     let limits = KernelLimits { max: arguments.max, p99: arguments.p99 };
     let (load, policy) = match arguments.cost {
         None => (Load::from_str("exec")?, Policy::from_str("fifo:90")?),

@@ -6,7 +6,7 @@ use crate::cli::terminal::{ERROR, Outcome, note, output};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_campaign::Session;
 use punctual_lab::{Limit, Monitor, Search};
-use punctual_model::{Delay, DelayKind, Kernel, LongestDelays, Period, Span, Task};
+use punctual_model::{Cell, Delay, DelayKind, Kernel, LongestDelays, Period, Span, Task};
 use punctual_report::SEARCH_LIMITS;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -18,11 +18,11 @@ const PERIOD: Span = Span(100_000);
 const DURATION: Span = Span(200_000_000);
 
 pub(super) fn worst(arguments: LabWorstArguments) -> Outcome {
-    let LabWorstArguments { cell, budget, top, seed, format } = arguments;
+    let LabWorstArguments { cell, budget, top, seed, state, format } = arguments;
     let limit = Limit { budget, top: top.into(), seed };
     let found = in_search(cell, |search, monitor| {
         let symbols = search.symbols(monitor)?;
-        Ok(search.longest(limit, &symbols, monitor)?)
+        Ok(search.longest(limit, &symbols, state.as_deref(), monitor)?)
     })?;
     let mut text = Vec::new();
     match format {
@@ -48,8 +48,25 @@ pub(super) fn in_search<T>(
         duration: DURATION,
         blocks: 1,
     };
+    in_lab(asked, None, act)
+}
+
+/// Takes the machine and passes the search of this cell of a run to `act`.
+pub(super) fn in_run<T>(
+    cell: &Cell,
+    act: impl FnOnce(&Search, Monitor<'_>) -> Result<T, Box<dyn Error>>,
+) -> Result<T, Box<dyn Error>> {
+    let Cell { kernel, load, policy, period, task, duration, .. } = cell.clone();
+    in_lab(TestCell { kernel, load, policy, period, task, duration, blocks: 1 }, Some(cell), act)
+}
+
+fn in_lab<T>(
+    asked: TestCell,
+    of_run: Option<&Cell>,
+    act: impl FnOnce(&Search, Monitor<'_>) -> Result<T, Box<dyn Error>>,
+) -> Result<T, Box<dyn Error>> {
     let session: Session = asked.begin("lab worst", true)?;
-    let cell = session.cell();
+    let cell = of_run.unwrap_or(session.cell());
     let Kernel::Lab(kernel) = &cell.kernel else { return Err("no kernel of the lab".into()) };
     let stop = session.stop();
     let is_stopped = || stop.flag().load(Relaxed);
@@ -108,6 +125,9 @@ fn row(text: &mut String, delay: &Delay) {
         text,
         "{at_least}{latency_ns:>12}  {kind:<14} {kind_instructions:>8}  {reached:>7}  {witness:<16}  {begins}{most}"
     );
+    if delay.path.len() > 1 {
+        let _ = writeln!(text, "{:>15}called by {}", "", delay.path.join(" > "));
+    }
 }
 
 /// The sum of the longest of each kind, beside the longest delay with a witness.
