@@ -149,6 +149,7 @@ pub(super) const EITHER: &[(Cause, Cause, &str)] = &[
     ),
     (Cause::IdleExit, Cause::CpuStalled, "the idle CPU took {time} to wake up, or was stalled (host, SMI)"),
     (Cause::HigherPriority, Cause::Throttling, "{owner} preempted it for {time}"),
+    (Cause::Throttling, Cause::CpuStalled, "it was throttled for {time}, or the CPU was stalled (host, SMI)"),
     (
         Cause::CpuStalled,
         Cause::Interrupt,

@@ -21,6 +21,8 @@ const REPLENISHED_NS: u64 = 100_000;
 /// divisor, that they must have used: their limit is 95 %, but those of control groups can be lower.
 const LIMIT_PERIOD_NS: u64 = 1_000_000_000;
 const LEAST_USED: u64 = 4;
+/// Longest time, ns, that this throttling takes of a period, unless its limit was lowered.
+const THROTTLED_NS: u64 = 50_000_000;
 
 /// Prefix of the threads that move others between CPUs (kernel/stop_machine.c).
 const MIGRATION_THREAD: &str = "migration/";
@@ -99,6 +101,10 @@ impl Scene<'_> {
         let is_first = stretch.from_ns == piece.from_ns || !stretch.is_chosen;
         if stretch.pid == 0 {
             return match () {
+                // A limit of real-time threads lasts as long only where it was lowered, a stop of the machine anywhere.
+                () if !is_first && !is_fair && length > THROTTLED_NS && self.facts.may_be_taken() => {
+                    Reading::either(Cause::Throttling, Cause::CpuStalled)
+                }
                 () if !is_first => self.held_back(piece, "the CPU went idle with the thread runnable"),
                 () if length <= SWITCH_NS * 3 => Reading::direct(Cause::UsualWakeUp),
                 () if idles_on(cpu, piece) => {

@@ -3,7 +3,7 @@
 use crate::guest::vm::{kernel, run_seeded};
 use crate::program::{Scratch, beside_a_load, entries};
 use crate::real::explain::sums_agree;
-use punctual_model::{Cause, Entry, Evidence, ExplainRecord, Explanation};
+use punctual_model::{Cause, Entry, Evidence, ExplainRecord, Explanation, Layer};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -127,6 +127,8 @@ fn vm_interrupts_that_are_off_and_a_long_softirq_are_named() {
         [(irqs, Cause::InterruptsOff, "culprit"), (softirq, Cause::Softirq, "softirq TIMER (long_softirq)")]
     {
         expect_no_steal(one);
+        let of_kernel = one.layers.iter().find(|all| all.layer == Layer::Kernel).map_or(0, |all| all.total.ns());
+        assert!(of_kernel * 20 >= one.late.ns() * 19 && of_kernel > 0, "{:#?}", one.layers);
         let meant = blamed(one, cause, owner).0;
         assert!(meant >= 5 && meant * 20 >= one.worst.len() * 19, "{meant}: {:#?}", one.causes);
     }
