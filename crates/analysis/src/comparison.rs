@@ -75,12 +75,6 @@ pub struct Question<'a> {
     pub asked: &'a [&'a str],
 }
 
-impl Question<'_> {
-    fn margin_at(&self, level: Level) -> f64 {
-        self.margin.unwrap_or_else(|| default_margin(Metric::Quantile(level)))
-    }
-}
-
 /// Two configurations, compared.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
@@ -216,6 +210,15 @@ pub enum Refusal {
     NotPositive,
     /// A quantile of gaps: it rises when the short ones disappear.
     OfGaps,
+    /// A gap is longer than this in one measurement, and longer than that in the other.
+    Thresholds {
+        /// Of the first.
+        a_ns: u64,
+        /// Of the second.
+        b_ns: u64,
+    },
+    /// A thread that never waits did not end: what it lost is unknown.
+    NotEnded,
 }
 
 impl Decision {
@@ -250,10 +253,13 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     let numbers = numbers(&pairs);
     let tables = [a, b].map(|arm| metric::shown(&arm.entries));
     let is_shown = |level: Level| tables.iter().flatten().all(|table| table.at(level).value_ns().is_some());
-    let level =
-        question.metric.unwrap_or_else(|| metric::default_level(numbers.iter().flat_map(|(a, b)| [a, b]), is_shown));
-    let metric = Metric::Quantile(level);
-    let margin = question.margin_at(level);
+    let are_gaps = a.entries.iter().chain(&b.entries).any(|entry| entry.record.cell.task.is_noise());
+    let level = || metric::default_level(numbers.iter().flat_map(|(a, b)| [a, b]), is_shown);
+    let metric = match question.metric {
+        None if are_gaps => Metric::Lost,
+        asked => Metric::Quantile(asked.unwrap_or_else(level)),
+    };
+    let margin = question.margin.unwrap_or_else(|| default_margin(metric));
     let differences = differences(metric, &numbers);
     let unequal = layout::differences(&pairs, [a, b], question.asked);
     let refusal = layout::refusal(&pairs, &layout, &unequal, question.force);
@@ -271,7 +277,8 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         (None, Some(ratio)) if ratio.excludes_one() => Decision::Different,
         (None, _) => Decision::Undecided { blocks_needed: deviation.and_then(|sd| blocks_needed(sd, margin.ln())) },
     };
-    let others = Metric::ALL.into_iter().filter(|other| *other != metric);
+    let others = if are_gaps { &[Metric::Lost, Metric::Max][..] } else { &Metric::ALL };
+    let others = others.iter().copied().filter(|other| *other != metric);
     let of_other = |other| measured(other, &numbers, shown(self::differences(other, &numbers)));
     // Without any miss there is no ratio of misses.
     let others = others
@@ -280,7 +287,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         Metric::Quantile(level) => is_shown(level),
         // The same difference in every block has no variance, so its interval and p-value mean nothing.
         Metric::Misses => self::differences(metric, &numbers).is_ok_and(|all| varies(&all)),
-        Metric::Max => true,
+        Metric::Max | Metric::Lost => true,
     };
     let without_ratio = |other: Measured| Measured { ratio: other.ratio.filter(|_| is_told(other.metric)), ..other };
     let mut secondary: Vec<Measured> = others.map(of_other).map(without_ratio).collect();
@@ -366,7 +373,11 @@ fn paired_by_block<'a>(a: &[&'a Entry], b: &[&'a Entry]) -> Vec<(&'a Entry, &'a 
 
 /// The logarithm of the ratio in each block, in the order of time.
 fn differences(metric: Metric, numbers: &[(Numbers, Numbers)]) -> Result<Vec<f64>, Refusal> {
-    numbers.iter().map(|(a, b)| Ok((metric.value(b)? / metric.value(a)?).ln())).collect()
+    let of_pair = |(a, b): &(Numbers, Numbers)| {
+        a.check_threshold(b)?;
+        Ok((metric.value(b)? / metric.value(a)?).ln())
+    };
+    numbers.iter().map(of_pair).collect()
 }
 
 /// Ratio estimated from these differences of logarithms. `looked_at_every_block` gives an interval that holds at all

@@ -18,11 +18,13 @@ pub(super) struct MeasuredDocument {
 enum Medians {
     Latencies { a_ns: Option<f64>, b_ns: Option<f64> },
     Episodes { a_episodes: Option<f64>, b_episodes: Option<f64> },
+    Shares { a_share: Option<f64>, b_share: Option<f64> },
 }
 
 impl From<Measured> for MeasuredDocument {
     fn from(Measured { metric, a, b, ratio }: Measured) -> Self {
         let medians = match metric {
+            Metric::Lost => Medians::Shares { a_share: a, b_share: b },
             Metric::Misses => Medians::Episodes { a_episodes: a, b_episodes: b },
             Metric::Quantile(_) | Metric::Max => Medians::Latencies { a_ns: a, b_ns: b },
         };

@@ -1,6 +1,6 @@
 //! Two imported measurements side by side; without blocks, a difference cannot be separated from drift.
 
-use super::{Comparison, Decision, Measured, Metric, Question, Refusal};
+use super::{Comparison, Decision, Measured, Metric, Question, Refusal, default_margin};
 use crate::comparison::comparability::{Difference, Role};
 use crate::machine::facts;
 use crate::summary::imported::ImportedCell;
@@ -13,7 +13,7 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
         Metric::Quantile(level) => cell.quantiles.at(level).value_ns(),
         Metric::Max => cell.max_ns,
         // No file holds episodes of misses.
-        Metric::Misses => None,
+        Metric::Misses | Metric::Lost => None,
     };
     let measured = |metric: Metric| {
         let of = |cell| value(cell, metric).map(|ns| ns as f64);
@@ -29,7 +29,7 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
         blocks: 0,
         a_first: 0,
         is_again: false,
-        margin: question.margin_at(level),
+        margin: question.margin.unwrap_or_else(|| default_margin(primary)),
         primary: measured(primary),
         ratios: Vec::new(),
         secondary: others.map(measured).collect(),

@@ -6,7 +6,7 @@ use crate::stats::quantile::quantile;
 use crate::stats::woodruff::CONFIDENCE;
 use crate::summary::due_time;
 use crate::summary::pool::Pool;
-use punctual_model::{Entry, Histogram, Level, Order, ThreadRecord};
+use punctual_model::{Entry, Histogram, Level, NoiseRecord, Order, Span, ThreadRecord};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -23,10 +23,12 @@ pub enum Metric {
     Max,
     /// Episodes of deadline misses, plus one half, so that a ratio to zero episodes exists.
     Misses,
+    /// Share of the time that gaps took from threads that never wait.
+    Lost,
 }
 
 impl Metric {
-    /// All metrics.
+    /// All metrics of wake-ups; those of gaps are [`Metric::Lost`] and [`Metric::Max`].
     pub const ALL: [Metric; 5] = [
         Metric::Quantile(Level::P50),
         Metric::Quantile(Level::P99),
@@ -61,6 +63,7 @@ impl Metric {
                 max_ns.ok_or(Refusal::FewExceedances { have: 0, need: 1 })
             }
             Metric::Misses => Ok(numbers.episodes as f64),
+            Metric::Lost => numbers.lost_share.ok_or(Refusal::NotEnded),
         }
     }
 }
@@ -74,8 +77,11 @@ pub(super) struct Numbers {
     episodes: u64,
     /// Due times of which nothing is known.
     unseen: u64,
-    /// Whether they are gaps of threads that never wait.
+    /// Whether they are gaps of threads that never wait, above which length, and the share of the time that they took;
+    /// `None` if a loop did not end.
     are_gaps: bool,
+    threshold: Option<Span>,
+    lost_share: Option<f64>,
 }
 
 impl Numbers {
@@ -86,8 +92,27 @@ impl Numbers {
         let due_times = if is_relative { sum(|thread| thread.recorded) } else { sum(|thread| thread.cycles_due) };
         let episodes = sum(|thread| thread.episodes.count);
         let unseen = threads.iter().map(|thread| thread.ledger(&entry.record.cell.task).unseen).sum();
-        let are_gaps = entry.record.cell.task.is_noise();
-        Numbers { by_due_time: due_time::of_record(&entry.record), due_times, episodes, unseen, are_gaps }
+        let noises: Option<Vec<_>> = threads.iter().map(|thread| thread.noise.as_ref()).collect();
+        let noises = noises.unwrap_or_default();
+        let of_all = |of: fn(&NoiseRecord) -> Span| noises.iter().map(|noise| of(noise).as_secs_f64()).sum::<f64>();
+        let observed = of_all(|noise| noise.observed);
+        Numbers {
+            by_due_time: due_time::of_record(&entry.record),
+            due_times,
+            episodes,
+            unseen,
+            are_gaps: entry.record.cell.task.is_noise(),
+            threshold: noises.iter().map(|noise| noise.threshold).max(),
+            lost_share: (observed > 0.0).then(|| of_all(|noise| noise.lost) / observed),
+        }
+    }
+
+    /// Refusal of gaps above different lengths, as they are by default where readings take different times.
+    pub(super) fn check_threshold(&self, other: &Numbers) -> Result<(), Refusal> {
+        match (self.threshold, other.threshold) {
+            (Some(a), Some(b)) if a != b => Err(Refusal::Thresholds { a_ns: a.ns(), b_ns: b.ns() }),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn has_misses(&self) -> bool {
@@ -125,6 +150,7 @@ impl fmt::Display for Metric {
             Metric::Quantile(level) => level.fmt(f),
             Metric::Max => f.pad("max"),
             Metric::Misses => f.pad("episodes"),
+            Metric::Lost => f.pad("lost"),
         }
     }
 }
@@ -136,6 +162,7 @@ impl Serialize for Metric {
             Metric::Max => serializer.serialize_str("max"),
             // The key is older than the counting of episodes.
             Metric::Misses => serializer.serialize_str("misses"),
+            Metric::Lost => serializer.serialize_str("lost"),
         }
     }
 }

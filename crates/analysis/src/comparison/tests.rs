@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::RunBuilder;
 use proptest::prelude::*;
-use punctual_model::SplitMix64;
+use punctual_model::{NoiseRecord, Span, SplitMix64};
 use std::sync::Arc;
 
 /// `blocks` blocks of two cells in random order. Latencies of the second are `ratio` times those of the first, with a
@@ -310,4 +310,49 @@ fn what_a_plan_varies_is_its_question() {
     Arc::make_mut(&mut built.entries[15].record.host_before).hypervisor = Some("KVM".to_owned());
     let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());
     assert!(found.why_not().unwrap().starts_with("not comparable: they differ in hypervisor ("), "{found:?}");
+}
+
+/// Blocks of two loops that never wait: the gaps of the second take `times` as much.
+fn noises(times: u64) -> RunBuilder {
+    let mut run = run(12, 1.0, 0.1);
+    let task = punctual_model::Task::Cyclic(punctual_model::Method::Noise { threshold: None });
+    run.header.cells.iter_mut().for_each(|cell| cell.task = task.clone());
+    for entry in &mut run.entries {
+        entry.record.cell.task = task.clone();
+        let lost = (1_000_000 + 10_000 * u64::from(entry.planned.block % 5)) * [1, times][entry.planned.cell_index];
+        for thread in &mut entry.record.threads {
+            thread.noise = Some(NoiseRecord {
+                threshold: Span(1_000),
+                lost: Span(lost),
+                observed: Span::SECOND,
+                ..NoiseRecord::default()
+            });
+        }
+    }
+    run
+}
+
+#[test]
+fn loops_that_never_wait_are_compared_by_what_they_lost() {
+    let found = asked(&noises(3));
+    let primary = found.primary;
+    assert_eq!((primary.metric, found.decision.clone()), (Metric::Lost, Decision::Different));
+    assert!(primary.a.is_some_and(|a| (0.001..0.00105).contains(&a)), "{primary:?}");
+    assert!(
+        found.sentence().starts_with("DIFFERENT: fifo:80 is noisier than other: lost is 3 times higher"),
+        "{found:?}"
+    );
+    assert_eq!(found.secondary.iter().map(|other| other.metric).collect::<Vec<_>>(), [Metric::Max]);
+    assert_eq!(asked(&noises(1)).decision, Decision::Equivalent);
+    let why = |change: fn(&mut punctual_model::ThreadRecord), metric: Option<Level>| {
+        let mut run = noises(3);
+        change(&mut run.entries[5].record.threads[0]);
+        compared(&run, &Question { metric, ..Question::default() }).sentence()
+    };
+    assert!(why(|thread| thread.noise = None, None).contains("a thread that never waits did not end"));
+    let threshold = why(|thread| thread.noise.as_mut().unwrap().threshold = Span(2_000), None);
+    assert!(threshold.contains("UNDECIDED: gaps count above ") && threshold.contains("2 us"), "{threshold}");
+    assert!(why(|_| {}, Some(Level::P99)).contains("compare what is lost (without --metric)"));
+    let nothing = asked(&noises(0)).sentence();
+    assert!(nothing.starts_with("UNDECIDED: a measurement has no gap above the threshold"), "{nothing}");
 }

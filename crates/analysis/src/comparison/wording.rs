@@ -2,7 +2,7 @@
 
 use super::layout::times_as_long;
 use super::{ChangedAccount, ComparedStage, Comparison, Decision, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
-use crate::answer::Answer;
+use crate::answer::{Answer, share as lost_share};
 use crate::comparison::comparability::{self, Difference, Role};
 use crate::machine::config::Likeness;
 use crate::wording::{count, different_work, duration, number, things};
@@ -20,7 +20,12 @@ impl Comparison {
         let (metric, blocks) = (primary.metric, things(*blocks, "block"));
         match (decision, primary.ratio) {
             (Decision::Different, Some(ratio)) => {
-                let (is, way) = if ratio.value > 1.0 { ("later", "higher") } else { ("earlier", "lower") };
+                let (is, way) = match (ratio.value > 1.0, metric) {
+                    (true, Metric::Lost) => ("noisier", "higher"),
+                    (true, _) => ("later", "higher"),
+                    (false, Metric::Lost) => ("quieter", "lower"),
+                    (false, _) => ("earlier", "lower"),
+                };
                 let (times, low, high) = times(&ratio);
                 format!(
                     "DIFFERENT: {b} is {is} than {a}: {metric} is {times} times {way} \
@@ -213,14 +218,24 @@ impl Refusal {
                     longer.unwrap_or_default()
                 )
             }
-            Refusal::OfGaps => format!(
-                "{metric} of gaps rises when short gaps disappear: compare the largest, or episodes (--metric max)."
+            Refusal::OfGaps => {
+                format!("{metric} of gaps rises when short gaps disappear: compare what is lost (without --metric).")
+            }
+            Refusal::Thresholds { a_ns, b_ns } => format!(
+                "gaps count above {} in one and {} in the other: measure both with one threshold, like noise:5us.",
+                duration(*a_ns as f64),
+                duration(*b_ns as f64)
             ),
+            Refusal::NotEnded => "a thread that never waits did not end, so what it lost is unknown.".to_owned(),
             Refusal::NotSeen { unseen } => {
                 format!(
                     "{} of a measurement were not seen, and may be later: measure again.",
                     things(*unseen, "due time")
                 )
+            }
+            Refusal::NotPositive if metric == Metric::Lost => {
+                "a measurement has no gap above the threshold, so no ratio exists: measure longer, or lower the threshold."
+                    .to_owned()
             }
             Refusal::NotPositive => {
                 format!("{metric} is not above 0 in every measurement (early wake-ups), so no ratio exists.")
@@ -235,6 +250,7 @@ impl Measured {
         match (value, self.metric) {
             (None, _) => "-".to_owned(),
             (Some(value), Metric::Misses) => number(value),
+            (Some(share), Metric::Lost) => lost_share(share),
             (Some(ns), _) => duration(ns),
         }
     }

@@ -4,7 +4,7 @@ use super::intensity;
 use crate::Style;
 use crate::lines::Lines;
 use punctual_analysis::comparison::{
-    Arm, Comparison, Decision, Measured, Question, Refusal, arm, compare, compare_cells, only_pair,
+    Arm, Comparison, Decision, Measured, Metric, Question, Refusal, arm, compare, compare_cells, only_pair,
 };
 use punctual_analysis::wording::{number, things};
 use punctual_model::{Cell, Conditions, Entry, Header};
@@ -23,8 +23,9 @@ pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> i
             format!("{} side by side (by wake-up, imported: no blocks)", primary.metric)
         }
         _ => {
-            let blocks = things(*blocks, "block");
-            format!("{} decides (by due time, margin {}, {blocks})", primary.metric, number(*margin))
+            let (blocks, margin) = (things(*blocks, "block"), number(*margin));
+            let by = if primary.metric == Metric::Lost { "share of the time" } else { "by due time" };
+            format!("{} decides ({by}, margin {margin}, {blocks})", primary.metric)
         }
     };
     lines.answer(out, &comparison.answer())?;

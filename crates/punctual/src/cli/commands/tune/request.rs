@@ -49,7 +49,7 @@ pub(super) fn wake_ups_needed(metric: Metric) -> u64 {
         Metric::Quantile(Level::P50) => 2,
         Metric::Quantile(Level::P99) => 100,
         Metric::Quantile(Level::P999) => 1_000,
-        Metric::Quantile(_) | Metric::Max | Metric::Misses => 0,
+        Metric::Quantile(_) | Metric::Max | Metric::Misses | Metric::Lost => 0,
     };
     MIN_OF_EACH * one_of
 }
