@@ -10,7 +10,6 @@ use punctual_model::{
     CpuSet, Explain, ExplainRecord, Explanation, Host, Kernel, MonoTime, Nice, NotCovered, OwnName, Policy, Span,
 };
 use punctual_rt::{LateReader, LateWakeup, SpikeWatch};
-use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
@@ -33,6 +32,8 @@ pub(super) struct GapExplainer {
     watch: Arc<SpikeWatch>,
     facts: Facts,
     idle_states: bool,
+    /// Read in advance: on the only CPU, that would be a gap of 0.1 s.
+    symbols: KernelSymbols,
     is_over: Arc<AtomicBool>,
     /// `Some` until the gaps are followed.
     ready: Option<(Instance, Option<Decoder>)>,
@@ -54,6 +55,7 @@ impl GapExplainer {
                 ..Facts::default()
             },
             idle_states: !host.power.idle_states.is_empty(),
+            symbols: KernelSymbols::read(),
             is_over: Arc::default(),
             ready: Some((Instance::create()?, None)),
             thread: None,
@@ -100,7 +102,7 @@ impl GapExplainer {
             pending: vec![Vec::new(); measured.len()],
             measured,
             logs,
-            symbols: OnceCell::new(),
+            symbols: std::mem::take(&mut self.symbols),
             below: BelowKernel::begin(cpus),
             events: 0,
         };
@@ -138,7 +140,7 @@ struct GapReader {
     /// Latest pages of each CPU, and whether older ones were dropped.
     pages: Vec<Vec<u8>>,
     is_cut: bool,
-    symbols: OnceCell<KernelSymbols>,
+    symbols: KernelSymbols,
     below: BelowKernel,
     kept: WorstSpikes,
     events: u64,
@@ -205,7 +207,7 @@ impl GapReader {
             let below = Below { smis: counts.smis, stolen_ns: counts.stolen_ns(thread.cpu), ..Below::default() };
             explained.extend(self.of_thread(thread, &over, index, below, &mut trace, gaps));
         }
-        let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
+        let symbols = |address| self.symbols.name(address);
         let mut whole = Vec::new();
         for (gap, case) in explained {
             match case {
@@ -230,7 +232,7 @@ impl GapReader {
         trace: &mut Trace,
         gaps: &[LateWakeup],
     ) -> Vec<Explained> {
-        let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
+        let symbols = |address| self.symbols.name(address);
         let pid = kernel_pid(thread, trace);
         let mut explain = |case: Case| {
             let (from_ns, to_ns) = (case.subject.due_ns.saturating_sub(BEFORE_NS), case.subject.woke_ns);

@@ -112,6 +112,7 @@ mod guest {
     pub(crate) mod lab_tracers;
     pub(crate) mod loads;
     pub(crate) mod machine_time;
+    pub(crate) mod noise;
     pub(crate) mod response_wires;
     pub(crate) mod shards;
     pub(crate) mod stalls;

@@ -237,8 +237,8 @@ impl Cell {
                  policy",
                 self.task
             )),
-            (Method::Noise { .. }, _) if !self.kernel.is_here() => Err(format!(
-                "unsupported: method {} in lab guests; measure the running kernel, or leave it out",
+            (Method::Noise { .. }, policy) if policy.is_realtime() && self.kernel.is_virtual() => Err(format!(
+                "method {} under {policy} would take the only CPU of a guest in virtual time; choose policy other",
                 self.task
             )),
             (Method::Noise { .. }, _) if period != Method::NOISE_PERIOD => {

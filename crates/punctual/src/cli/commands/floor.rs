@@ -29,6 +29,9 @@ pub(super) fn floor(arguments: FloorArguments) -> Outcome {
     {
         note(format_args!("{why}; gaps without an event stay unknown"));
     }
+    if session.header.host.cpus_online.as_ref().is_some_and(|cpus| cpus.len() <= 1) {
+        note("one CPU only: what the threads of punctual itself take there counts as treatable");
+    }
     let dir = run_directory::keep(&mut session, &arguments.keep)?;
     let mut lines = Lines::new(&session.header, 0);
     let result = session.carry_out(lines.say_above(), &mut lines, Limits::default());
