@@ -65,8 +65,8 @@ pub(super) fn expected_of(cells: &[Cell], n: usize) -> Duration {
         _ => CELL_OVERHEAD,
     };
     let of_cell = |cell: &Cell| {
-        // Each of the two tracers takes as long again.
-        let times = if cell.conditions.tracers { 3 } else { 1 };
+        // Each of the three tracers takes as long again.
+        let times = if cell.conditions.tracers { 4 } else { 1 };
         u128::from(cell.conditions.warm_up.ns().saturating_add(cell.duration.ns())) * times + overhead(cell).as_nanos()
     };
     let all_ns: u128 = cells.iter().map(of_cell).sum::<u128>() / cells.len().max(1) as u128;

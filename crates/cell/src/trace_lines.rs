@@ -1,12 +1,13 @@
-//! Trace lines of the kernel's tracers `timerlat` and `osnoise` (kernel/trace/trace_output.c).
+//! Trace lines of the kernel's tracers `timerlat`, `osnoise` and `hwlat` (kernel/trace/trace_output.c).
 //!
 //! ```text
 //!           <idle>-0       [000] d..h1..     1.783244: #1     context    irq timer_latency      1888 ns
 //!       timerlat/0-212     [000] .......     1.783248: #1     context thread timer_latency      5384 ns
 //!        osnoise/0-213     [000] .......     3.100000: 1000000        229  99.97710      30      0      0    249      0     28
+//!        hwlatd/0-214     [000] d......     4.100000: #1     inner/outer(us):   11/12    ts:1581527483.343962693 count:6
 //! ```
 
-use punctual_model::{OsnoiseRecord, TimerlatRecord};
+use punctual_model::{HwlatRecord, OsnoiseRecord, TimerlatRecord};
 
 /// One line of a trace.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,6 +84,31 @@ pub(super) fn osnoise(text: &str, most: u64, known: &mut [OsnoiseRecord]) -> Res
         softirq: sum.softirq.saturating_add(softirq),
         thread: sum.thread.saturating_add(thread),
     };
+    Ok(())
+}
+
+/// Adds a line of hwlat, a window with gaps, to the record of its CPU. Errors: one line of text that quotes a malformed
+/// line.
+pub(super) fn hwlat(text: &str, known: &mut [HwlatRecord]) -> Result<(), String> {
+    let Some(Line { cpu, words }) = line(text)? else { return Ok(()) };
+    let number = |word: &str| word.parse::<u64>().map_err(|_| malformed(text));
+    // Gaps between two readings of the loop, and from the end of one turn to the next.
+    let [window, "inner/outer(us):", both, rest @ ..] = &words[..] else { return Err(malformed(text)) };
+    let (inner, outer) = both.split_once('/').filter(|_| window.starts_with('#')).ok_or_else(|| malformed(text))?;
+    let (mut gaps, mut nmi) = (1, 0);
+    for word in rest {
+        match word.split_once(':') {
+            Some(("count", n)) => gaps = number(n)?,
+            Some(("nmi-count", n)) => nmi = number(n)?,
+            Some(("ts" | "nmi-total", _)) => {}
+            _ => return Err(malformed(text)),
+        }
+    }
+    let longest = number(inner)?.max(number(outer)?);
+    let Some(sum) = known.iter_mut().find(|sum| sum.cpu == cpu) else { return Ok(()) };
+    sum.gaps = sum.gaps.saturating_add(gaps);
+    sum.nmi = sum.nmi.saturating_add(nmi);
+    sum.longest_us = sum.longest_us.max(Some(longest));
     Ok(())
 }
 
@@ -177,6 +203,35 @@ mod tests {
             "1000000 229 99.9 30 0 0 249 0 28",
         ] {
             assert!(of_osnoise(text, 9).unwrap_err().contains(&format!("`{text}`")), "{text}");
+        }
+    }
+
+    #[test]
+    fn hwlat_adds_up_its_windows_and_shows_what_is_none() {
+        let of = |text: &str| {
+            let mut known = [HwlatRecord { cpu: 1, ..HwlatRecord::default() }];
+            text.lines().try_for_each(|line| hwlat(line, &mut known)).map(|()| known[0].clone())
+        };
+        let head = "hwlatd/1-21 [001] d..... 4.1:";
+        let none = of(HEADS).unwrap();
+        assert_eq!((none.gaps, none.longest_us), (0, None));
+        let seen = of(&format!(
+            "{head} #1     inner/outer(us):   11/12    ts:1581527483.343962693 count:6\n\
+             {head} #2     inner/outer(us): 1400/9     ts:1581527484.000000001 count:1 nmi-total:7 nmi-count:2\n\
+             {head} #3     inner/outer(us):    0/15    ts:1581527484.5\n\
+             hwlatd/0-20 [000] d..... 4.1: #1 inner/outer(us): 77/77 ts:1.5 count:9"
+        ));
+        let seen = seen.unwrap();
+        assert_eq!((seen.gaps, seen.longest_us, seen.nmi), (8, Some(1_400), 2), "an old kernel counts no gaps");
+        for rest in [
+            "#1 inner/outer(us): 11",
+            "#1 inner/outer(us): -1/2",
+            "1 inner/outer(us): 1/2",
+            "#1 outer(us): 1/2",
+            "#1 inner/outer(us): 1/2 count:x",
+            "#1 inner/outer(us): 1/2 more",
+        ] {
+            assert!(of(&format!("{head} {rest}")).unwrap_err().contains(rest), "{rest}");
         }
     }
 }

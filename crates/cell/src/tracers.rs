@@ -2,35 +2,48 @@
 
 use super::prepared::Prepared;
 use super::{CellError, trace_lines};
-use punctual_host::{NoTracer, Tracer, TracerRequest};
-use punctual_model::{Cell, CpuSet, Histogram, OsnoiseRecord, Policy, RtPriority, Span, TimerlatRecord, TracersRecord};
+use punctual_host::{HWLAT_MODE, NoTracer, Tracer, TracerRequest};
+use punctual_model::{
+    Cell, CpuSet, Histogram, HwlatRecord, OsnoiseRecord, Policy, RtPriority, Span, TimerlatRecord, TracersRecord,
+};
 use punctual_sys::sched;
 use std::time::{Duration, Instant};
 
 const TIMERLAT: &str = "timerlat";
 const OSNOISE: &str = "osnoise";
+const HWLAT: &str = "hwlat";
+const ALL: [&str; 3] = [TIMERLAT, OSNOISE, HWLAT];
+/// CPUs with a thread of timerlat or osnoise.
+const OSNOISE_CPUS: &str = "osnoise/cpus";
 /// The longest sample requested from osnoise, as the kernel's default.
 const LONGEST_SAMPLE: Span = Span::SECOND;
 /// Shortest pause of osnoise between two samples (osnoise_sleep, kernel/trace/trace_osnoise.c).
 const OSNOISE_SLEEP: Duration = Duration::from_millis(1);
+/// Time with interrupts off of hwlat's loop, us, and from one begin to the next: half of the CPU, as by default, in
+/// parts that delay others for 10 ms at most, not for half a second.
+const HWLAT_WIDTH_US: u64 = 10_000;
+const HWLAT_WINDOW_US: u64 = 20_000;
+/// A longer gap counts, us: the kernel's default (kernel/trace/trace_hwlat.c).
+const HWLAT_THRESHOLD_US: u64 = 10;
 /// Interval between checks for all samples of a late tracer.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Prepared {
-    /// Runs `timerlat`, then `osnoise`, each for the duration of the cell. Nothing runs where the kernel has neither;
-    /// `None`: stopped. Errors: when the load or a tracer does not do what is requested.
+    /// Runs `timerlat`, `osnoise` and `hwlat`, each for the duration of the cell. Nothing runs in a guest whose kernel
+    /// has none of them; `None`: stopped. Errors: when the load or a tracer does not do what is requested.
     pub fn trace(self) -> Result<Option<TracersRecord>, CellError> {
         let cell = &self.cell;
         if !are_there() {
-            return Ok(Some(TracersRecord { timerlat: None, osnoise: None }));
+            return Ok(Some(TracersRecord::default()));
         }
         sched::set_policy(0, Policy::OTHER).map_err(|err| CellError::setting("run at nice 0", err))?;
-        let loads = self.start_load(&[cell.conditions.warm_up, cell.duration, cell.duration, cell.duration])?;
+        let loads =
+            self.start_load(&[cell.conditions.warm_up, cell.duration, cell.duration, cell.duration, cell.duration])?;
         // The load must not delay the end of a tracer; this thread sleeps meanwhile.
         if let Some(highest) = RtPriority::new(99) {
             sched::set_policy(0, Policy::Fifo(highest)).map_err(|err| CellError::setting("run in real time", err))?;
         }
-        let seen = TracersRecord { timerlat: timerlat(cell)?, osnoise: osnoise(cell)? };
+        let seen = TracersRecord { timerlat: timerlat(cell)?, osnoise: osnoise(cell)?, hwlat: hwlat(cell)? };
         match loads.iter().find_map(|load| Some((load, load.failure()?))) {
             Some((load, reason)) => Err(load.error(reason).into()),
             None => Ok(Some(seen).filter(|_| !punctual_host::is_wait_to_end())),
@@ -40,13 +53,16 @@ impl Prepared {
 
 /// Whether this kernel has one of the tracers.
 fn are_there() -> bool {
-    Tracer::exists(TIMERLAT) || Tracer::exists(OSNOISE)
+    ALL.into_iter().any(Tracer::exists)
 }
 
 /// Whether the tracers that the kernel has can be used now: not after a whole measurement. Errors: another program uses
-/// the trace, or it needs more rights.
-pub fn check() -> Result<(), CellError> {
-    [TIMERLAT, OSNOISE].into_iter().filter(|name| Tracer::exists(name)).try_for_each(Tracer::check).map_err(failed)
+/// the trace, it needs more rights, or the kernel of this machine has none.
+pub fn check(cell: &Cell) -> Result<(), CellError> {
+    if cell.kernel.is_here() && !are_there() {
+        return Err(failed(NoTracer::Lacking));
+    }
+    ALL.into_iter().filter(|name| Tracer::exists(name)).try_for_each(Tracer::check).map_err(failed)
 }
 
 /// Sleeps, unless it is asked to stop.
@@ -74,8 +90,10 @@ fn timerlat(cell: &Cell) -> Result<Option<Vec<TimerlatRecord>>, CellError> {
     let cycles = cell.period.cycles_in(cell.duration);
     let request = TracerRequest {
         name: TIMERLAT,
-        cpus: &cell.cpus,
-        options: &[("timerlat_period_us", cell.period.ns() / 1000)],
+        options: &[
+            (OSNOISE_CPUS, cell.cpus.to_string()),
+            ("osnoise/timerlat_period_us", (cell.period.ns() / 1000).to_string()),
+        ],
         // Two lines a cycle, and as many again for a thread that ends its cycle late.
         lines: cycles.saturating_mul(4),
     };
@@ -96,12 +114,15 @@ fn timerlat(cell: &Cell) -> Result<Option<Vec<TimerlatRecord>>, CellError> {
 fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
     let sample = Span(cell.duration.min(LONGEST_SAMPLE).ns() / 1000 * 1000);
     let samples = (cell.duration.ns() / sample.ns().max(1)).max(1);
-    let sample_us = sample.ns() / 1000;
+    let sample_us = (sample.ns() / 1000).to_string();
     let request = TracerRequest {
         name: OSNOISE,
-        cpus: &cell.cpus,
         // The runtime never exceeds the period.
-        options: &[("runtime_us", sample_us), ("period_us", sample_us)],
+        options: &[
+            (OSNOISE_CPUS, cell.cpus.to_string()),
+            ("osnoise/runtime_us", sample_us.clone()),
+            ("osnoise/period_us", sample_us),
+        ],
         lines: samples.saturating_mul(4),
     };
     let Some(tracer) = there(Tracer::start(&request))? else { return Ok(None) };
@@ -117,6 +138,32 @@ fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
     }
     let mut known: Vec<_> = cell.cpus.iter().map(|cpu| OsnoiseRecord { cpu, ..OsnoiseRecord::default() }).collect();
     taken(tracer, |line| trace_lines::osnoise(line, samples, &mut known))?;
+    Ok(Some(known))
+}
+
+fn hwlat(cell: &Cell) -> Result<Option<Vec<HwlatRecord>>, CellError> {
+    let windows = cell.duration.ns() / 1000 / HWLAT_WINDOW_US;
+    let request = TracerRequest {
+        name: HWLAT,
+        // The width never exceeds the window.
+        options: &[
+            ("tracing_cpumask", cell.cpus.to_string()),
+            ("tracing_thresh", HWLAT_THRESHOLD_US.to_string()),
+            ("hwlat_detector/width", HWLAT_WIDTH_US.to_string()),
+            ("hwlat_detector/window", HWLAT_WINDOW_US.to_string()),
+            (HWLAT_MODE, "per-cpu".to_owned()),
+        ],
+        lines: windows.saturating_mul(2),
+    };
+    let Some(tracer) = there(Tracer::start(&request))? else { return Ok(None) };
+    wait(Duration::from_nanos(cell.duration.ns()));
+    let record = |cpu: u32| {
+        let lost = tracer.lines(cpu).map_err(failed)?.1;
+        let watched_us = tracer.ran(cpu).and_then(|ran| u64::try_from(ran.as_micros()).ok());
+        Ok(HwlatRecord { cpu, watched_us, threshold_us: HWLAT_THRESHOLD_US, lost, ..HwlatRecord::default() })
+    };
+    let mut known = cell.cpus.iter().map(record).collect::<Result<Vec<_>, CellError>>()?;
+    taken(tracer, |line| trace_lines::hwlat(line, &mut known))?;
     Ok(Some(known))
 }
 

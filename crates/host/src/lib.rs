@@ -82,7 +82,7 @@ pub use snapshot::{cpus_at, kernel_config, snapshot, spinning_tasks};
 pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu, offset_from_monotonic_ns};
 pub use symbols::{KernelSymbols, kernel_functions};
 pub use trace_mark::TraceMark;
-pub use tracer::{NoTracer, Tracer, TracerRequest};
+pub use tracer::{HWLAT_MODE, NoTracer, Tracer, TracerRequest};
 pub use watched::{CpuGroups, executable_of, is_in_group, is_in_unit, open_file, process_of, processes};
 
 use std::path::PathBuf;

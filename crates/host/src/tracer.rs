@@ -1,4 +1,4 @@
-//! One of the kernel's tracers in operation: `timerlat` or `osnoise`.
+//! One of the kernel's tracers in operation: `timerlat`, `osnoise` or `hwlat`.
 //!
 //! It uses the kernel's main trace, not an instance: the tracers' options exist only there, and kernels before 5.17 run
 //! them nowhere else. A trace that another program uses is left alone, and what is set is restored.
@@ -20,7 +20,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 #[derive(Debug, thiserror::Error)]
 pub enum NoTracer {
     /// The kernel was built without it.
-    #[error("unsupported: the kernel lacks this tracer")]
+    #[error(
+        "unsupported: this kernel has no tracer timerlat, osnoise or hwlat (CONFIG_TIMERLAT_TRACER, \
+         CONFIG_OSNOISE_TRACER, CONFIG_HWLAT_TRACER); leave `tracers` out"
+    )]
     Lacking,
     /// A file of the trace cannot be used.
     #[error("{path}: {source}")]
@@ -51,10 +54,8 @@ pub enum NoTracer {
 pub struct TracerRequest<'a> {
     /// Name of the tracer, with which its thread names begin.
     pub name: &'static str,
-    /// CPUs with a thread of the tracer.
-    pub cpus: &'a CpuSet,
-    /// Files below `osnoise/` and their values, in this order.
-    pub options: &'a [(&'static str, u64)],
+    /// Files of the trace and their values, in this order.
+    pub options: &'a [(&'static str, String)],
     /// Number of lines to reserve for each CPU.
     pub lines: u64,
 }
@@ -67,8 +68,14 @@ pub struct Tracer {
     settings: Preparation,
 }
 
-/// Bytes reserved for a line in the kernel's buffer; both tracers need less than 50.
-const LINE_BYTES: u64 = 64;
+/// The tracer with a thread on each CPU in this mode only, and the names of its threads.
+const HWLAT: &str = "hwlat";
+/// The file of its mode: `none [round-robin] per-cpu` (kernel/trace/trace_hwlat.c).
+pub const HWLAT_MODE: &str = "hwlat_detector/mode";
+const HWLAT_THREAD: &str = "hwlatd";
+
+/// Bytes reserved for a line in the kernel's buffer; all need less than 100.
+const LINE_BYTES: u64 = 128;
 /// Minimum and maximum memory of the trace of one CPU, KiB.
 const MIN_KIB: u64 = 64;
 const MAX_KIB: u64 = 64 * 1024;
@@ -88,7 +95,9 @@ impl Tracer {
             mount::file_system("tracefs", fs.root.join(TRACEFS_MOUNTS[0]).to_str()?).ok()?;
         }
         let has = |dir: &&str| tracers(dir).is_some_and(|all| all.split_whitespace().any(|tracer| tracer == name));
-        TRACEFS_MOUNTS.into_iter().find(has)
+        // Before 5.14, hwlat has one thread that moves from CPU to CPU.
+        let is_by_cpu = |dir: &&str| name != HWLAT || fs.text(format!("{dir}/{HWLAT_MODE}")).is_some();
+        TRACEFS_MOUNTS.into_iter().find(has).filter(is_by_cpu)
     }
 
     /// Whether the tracer could be started now. Errors: as [`Tracer::start`].
@@ -120,13 +129,12 @@ impl Tracer {
         let fs = HostFs::running();
         let below = Tracer::usable(&fs, request.name)?;
         let kib = (request.lines.saturating_mul(LINE_BYTES) / 1024).clamp(MIN_KIB, MAX_KIB);
-        let options = request.options.iter().map(|(option, value)| (format!("osnoise/{option}"), value.to_string()));
+        let options = request.options.iter().map(|(option, value)| ((*option).to_owned(), value.clone()));
         let files = [
             ("tracing_on", "1".to_owned()),
             // The beginning is kept, so that lines are lost at the end only, and counted.
             ("options/overwrite", "0".to_owned()),
             ("buffer_size_kb", kib.to_string()),
-            ("osnoise/cpus", request.cpus.to_string()),
         ];
         let files = files.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(options);
         // The trace stops at the end.
@@ -152,14 +160,22 @@ impl Tracer {
         Ok(())
     }
 
+    /// CPU time of the thread on `cpu`; `None`: the kernel does not count it, or there is no such thread.
+    pub fn ran(&self, cpu: u32) -> Option<Duration> {
+        let name = if self.name == HWLAT { HWLAT_THREAD } else { self.name };
+        let fs = HostFs::running();
+        // The first number of `/proc/PID/schedstat` (Documentation/scheduler/sched-stats.rst).
+        let counts = fs.text(format!("proc/{}/schedstat", thread(&fs, &format!("{name}/{cpu}"))?))?;
+        counts.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+    }
+
     /// The thread on `cpu`, once it is a real-time one: it makes that change itself, and would undo an earlier one.
     fn thread(&self, cpu: u32) -> io::Result<u32> {
         let name = format!("{}/{cpu}", self.name);
         let began = Instant::now();
         let fs = HostFs::running();
         loop {
-            let is_it = |pid: &u32| fs.text(format!("proc/{pid}/comm")).as_deref() == Some(&name);
-            if let Some(thread) = fs.numbers_in("proc").into_iter().find(is_it)
+            if let Some(thread) = thread(&fs, &name)
                 && sched::policy(thread)?.to_string().starts_with("fifo:")
             {
                 return Ok(thread);
@@ -206,6 +222,12 @@ impl Tracer {
         let path = self.dir.join(name);
         fs::read_to_string(&path).map_err(file(&path))
     }
+}
+
+/// The thread of this name.
+fn thread(fs: &HostFs, name: &str) -> Option<u32> {
+    let is_it = |pid: &u32| fs.text(format!("proc/{pid}/comm")).as_deref() == Some(name);
+    fs.numbers_in("proc").into_iter().find(is_it)
 }
 
 fn file(path: &Path) -> impl FnOnce(io::Error) -> NoTracer {

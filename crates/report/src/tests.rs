@@ -5,8 +5,8 @@ use expect_test::{ExpectFile, expect_file};
 use punctual_analysis::summarise;
 use punctual_analysis::testing::RunBuilder;
 use punctual_model::{
-    Histogram, LoadRecord, LoadSecond, MachineSecond, OsnoiseRecord, Preemption, RuntimeRecord, Skipped, Span,
-    TimerlatRecord, TracersRecord,
+    Histogram, HwlatRecord, LoadRecord, LoadSecond, MachineSecond, OsnoiseRecord, Preemption, RuntimeRecord, Skipped,
+    Span, TimerlatRecord, TracersRecord,
 };
 
 /// Deterministic latencies by CPU and cycle: most near `middle_ns`, a tail up to 16 times that.
@@ -235,9 +235,17 @@ fn traced() -> RunBuilder {
         thread: 2_796,
     };
     let timerlat = TimerlatRecord { cpu: 0, irq, thread, lost: 1_200 };
-    run.entries[0].record.tracers =
-        Some(TracersRecord { timerlat: Some(vec![timerlat]), osnoise: Some(vec![osnoise]) });
-    run.entries[1].record.tracers = Some(TracersRecord { timerlat: None, osnoise: None });
+    let hwlat = HwlatRecord {
+        cpu: 0,
+        watched_us: Some(998_000),
+        threshold_us: 10,
+        gaps: 7,
+        longest_us: Some(1_204),
+        ..HwlatRecord::default()
+    };
+    let (timerlat, osnoise, hwlat) = (Some(vec![timerlat]), Some(vec![osnoise]), Some(vec![hwlat]));
+    run.entries[0].record.tracers = Some(TracersRecord { timerlat, osnoise, hwlat });
+    run.entries[1].record.tracers = Some(TracersRecord::default());
     run
 }
 
@@ -302,7 +310,7 @@ fn what_the_kernels_tracers_saw_has_a_table_of_its_own() {
     let document = crate::json::of_results(&own("run", &run, &summary));
     let seen = |cell: usize| document["cells"][cell]["summary"]["tracers"].clone();
     assert_eq!(seen(0)["timerlat"]["irq"]["samples"], 2_000);
-    assert_eq!(seen(1), serde_json::json!({ "timerlat": null, "osnoise": null }));
+    assert_eq!(seen(1), serde_json::json!({ "timerlat": null, "osnoise": null, "hwlat": null }));
     let html = html(&[own("run", &run, &summary)]);
     assert!(
         html.contains("<th scope=col class=n>irq p50") && html.contains("<p class=quiet>No tracers in debian:6.1: ")

@@ -2,16 +2,35 @@
 
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
-use punctual_model::{Histogram, Level, OsnoiseRecord, Phase, TimerlatRecord, TracersRecord};
+use punctual_model::{Histogram, HwlatRecord, Level, OsnoiseRecord, Phase, TimerlatRecord, TracersRecord};
 use serde::Serialize;
 
-/// Results of `timerlat` and `osnoise` after the blocks of a cell, under its load.
+/// Results of `timerlat`, `osnoise` and `hwlat` after the blocks of a cell, under its load.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Tracers {
     /// `null`: the kernel has no such tracer.
     pub timerlat: Option<Timerlat>,
     /// `null`: the kernel has no such tracer, or none of its samples is complete.
     pub osnoise: Option<Osnoise>,
+    /// `null`: the kernel has no such tracer.
+    pub hwlat: Option<Hwlat>,
+}
+
+/// Gaps of a loop with interrupts off: what is below the kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Hwlat {
+    /// CPU time of the loop, us; `null`: not readable.
+    pub watched_us: Option<u64>,
+    /// A gap is longer than this, us.
+    pub threshold_us: u64,
+    /// Number of gaps.
+    pub gaps: u64,
+    /// The longest gap, us; `null` without one.
+    pub longest_us: Option<u64>,
+    /// Non-maskable interrupts within windows with a gap.
+    pub nmi: u64,
+    /// Lines lost by the trace buffer.
+    pub lost: u64,
 }
 
 /// Latency of the kernel's own timer, and of the thread that it wakes.
@@ -113,6 +132,19 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Tracers> {
     (!seen.is_empty()).then(|| Tracers {
         timerlat: timerlat(seen.iter().filter_map(|seen| seen.timerlat.as_deref())),
         osnoise: osnoise(seen.iter().filter_map(|seen| seen.osnoise.as_deref())),
+        hwlat: hwlat(&seen.iter().filter_map(|seen| seen.hwlat.as_deref()).flatten().collect::<Vec<_>>()),
+    })
+}
+
+fn hwlat(all: &[&HwlatRecord]) -> Option<Hwlat> {
+    let sum = |of: fn(&HwlatRecord) -> u64| all.iter().map(|record| of(record)).fold(0, u64::saturating_add);
+    Some(Hwlat {
+        threshold_us: all.iter().map(|record| record.threshold_us).max()?,
+        watched_us: all.iter().map(|record| record.watched_us).sum(),
+        gaps: sum(|record| record.gaps),
+        longest_us: all.iter().filter_map(|record| record.longest_us).max(),
+        nmi: sum(|record| record.nmi),
+        lost: sum(|record| record.lost),
     })
 }
 
@@ -186,13 +218,26 @@ mod tests {
             irq: 4,
             ..OsnoiseRecord::default()
         };
-        TracersRecord { timerlat: Some(vec![timerlat]), osnoise: Some(vec![osnoise]) }
+        let hwlat = HwlatRecord {
+            cpu,
+            watched_us: (noise_us < 99).then_some(500),
+            threshold_us: 10,
+            gaps: noise_us / 10,
+            longest_us: (noise_us > 10).then_some(noise_us),
+            ..HwlatRecord::default()
+        };
+        TracersRecord { timerlat: Some(vec![timerlat]), osnoise: Some(vec![osnoise]), hwlat: Some(vec![hwlat]) }
     }
 
     #[test]
     fn blocks_add_up() {
-        let Tracers { timerlat, osnoise } =
+        let Tracers { timerlat, osnoise, hwlat } =
             run([Some(seen(0, &[10, 20], &[100], 10)), Some(seen(0, &[30], &[300], 30))]).unwrap();
+        let all = Hwlat { watched_us: Some(1_000), threshold_us: 10, gaps: 4, longest_us: Some(30), nmi: 0, lost: 0 };
+        assert_eq!(hwlat, Some(all));
+        // What one record does not know, no sum knows.
+        let unknown = run([Some(seen(0, &[], &[], 10)), Some(seen(0, &[], &[], 99))]).unwrap().hwlat.unwrap();
+        assert_eq!((unknown.watched_us, unknown.gaps), (None, 10));
         let (timerlat, osnoise) = (timerlat.unwrap(), osnoise.unwrap());
         let irq = TracedLatency { samples: 3, min_ns: Some(10), p50_ns: Some(20), p99_ns: Some(30), max_ns: Some(30) };
         assert_eq!((timerlat.irq, timerlat.thread.max_ns, timerlat.lost), (irq, Some(300), 2));
@@ -203,11 +248,12 @@ mod tests {
     #[test]
     fn what_was_not_asked_for_or_is_not_in_the_kernel_is_unknown() {
         assert_eq!(run([None, None]), None);
-        let none = TracersRecord { timerlat: None, osnoise: None };
-        assert_eq!(run([Some(none.clone()), Some(none)]), Some(Tracers { timerlat: None, osnoise: None }));
+        let none = TracersRecord::default();
+        assert_eq!(run([Some(none.clone()), Some(none)]), Some(Tracers { timerlat: None, osnoise: None, hwlat: None }));
         // A tracer without output exists, and has no numbers.
-        let mute = TracersRecord { timerlat: Some(Vec::new()), osnoise: Some(vec![OsnoiseRecord::default()]) };
-        let Tracers { timerlat, osnoise } = run([Some(mute), None]).unwrap();
+        let osnoise = Some(vec![OsnoiseRecord::default()]);
+        let mute = TracersRecord { timerlat: Some(Vec::new()), osnoise, hwlat: None };
+        let Tracers { timerlat, osnoise, .. } = run([Some(mute), None]).unwrap();
         assert_eq!((timerlat.unwrap().irq.max_ns, osnoise), (None, None));
     }
 }

@@ -66,7 +66,8 @@ fn file(fs: &HostFs, setting: &str, path: &str, value: &str, form: Form) -> Resu
     Ok((before != value).then(|| Change::File { path: path.to_owned(), before, during: value.to_owned(), form }))
 }
 
-/// New values of files of the trace, in this order. What a file has is its value before, or else what it got here.
+/// New values of files of the trace, in this order; of a mask of CPUs their list. What a file has is its value before,
+/// or else what it got here.
 pub(super) fn of_trace(fs: &HostFs, files: &[(String, String)]) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for (path, during) in files {
@@ -74,11 +75,18 @@ pub(super) fn of_trace(fs: &HostFs, files: &[(String, String)]) -> Vec<Change> {
             Change::File { path: changed, during, .. } => Some(during.clone()).filter(|_| changed == path),
             Change::Stopped { .. } => None,
         });
-        let before = earlier.or_else(|| read(fs, path, Form::Text)).unwrap_or_default();
+        let cpus: Option<CpuSet> = during.parse().ok().filter(|_| path.ends_with("_cpumask"));
+        let form = match () {
+            () if cpus.is_some() => Form::Mask,
+            () if path.ends_with("_kb") => Form::Kib,
+            () if fs.text(path).is_some_and(|text| text.contains('[')) => Form::Choice,
+            () => Form::Text,
+        };
+        let before = earlier.or_else(|| read(fs, path, form)).unwrap_or_default();
         // `7 (expanded: 1408)`: of a trace that was never used.
         let before = before.split_once("(expanded: ").map_or(before.as_str(), |(_, size)| size.trim_end_matches(')'));
-        let form = if path.ends_with("_kb") { Form::Kib } else { Form::Text };
-        changes.push(Change::File { path: path.clone(), before: before.to_owned(), during: during.clone(), form });
+        let during = cpus.map_or_else(|| during.clone(), |cpus| mask(&cpus));
+        changes.push(Change::File { path: path.clone(), before: before.to_owned(), during, form });
     }
     changes
 }

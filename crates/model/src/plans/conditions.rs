@@ -53,7 +53,7 @@ pub struct Conditions {
     /// Places that watched threads pass, which cut their activations into phases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
-    /// Whether the kernel's tracers `timerlat` and `osnoise` run after the cell, under the same load.
+    /// Whether the kernel's tracers `timerlat`, `osnoise` and `hwlat` run after the cell, under the same load.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracers: bool,
     /// Machines of a measurement of response times over a link.

@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180, but with LF line endings): one row for each cell, units in the column names.
 
 use super::Page;
-use punctual_analysis::{CellSummary, Level, Osnoise, Row, ThreadSummary, Timerlat};
+use punctual_analysis::{CellSummary, Hwlat, Level, Osnoise, Row, ThreadSummary, Timerlat};
 use std::fmt::Display;
 
 /// A column: its name, and the value for a cell, empty if unknown.
@@ -49,7 +49,7 @@ const AFTER_QUANTILES: [Column; 7] = [
 const PREPARE: Column = ("prepare", |row| own(row, |cell| cell.cell.conditions.prepare.clone()));
 
 /// Columns of a run whose plan asks for the kernel's tracers, after all others.
-const OF_TRACERS: [Column; 15] = [
+const OF_TRACERS: [Column; 20] = [
     ("timerlat_irq_samples", |row| known(timerlat(row).map(|seen| seen.irq.samples))),
     ("timerlat_irq_p50_ns", |row| known(timerlat(row).and_then(|seen| seen.irq.p50_ns))),
     ("timerlat_irq_max_ns", |row| known(timerlat(row).and_then(|seen| seen.irq.max_ns))),
@@ -65,6 +65,11 @@ const OF_TRACERS: [Column; 15] = [
     ("osnoise_irq", |row| known(osnoise(row).map(|seen| seen.irq))),
     ("osnoise_softirq", |row| known(osnoise(row).map(|seen| seen.softirq))),
     ("osnoise_thread", |row| known(osnoise(row).map(|seen| seen.thread))),
+    ("hwlat_watched_us", |row| known(hwlat(row).and_then(|seen| seen.watched_us))),
+    ("hwlat_gaps", |row| known(hwlat(row).map(|seen| seen.gaps))),
+    ("hwlat_longest_us", |row| known(hwlat(row).and_then(|seen| seen.longest_us))),
+    ("hwlat_nmi", |row| known(hwlat(row).map(|seen| seen.nmi))),
+    ("hwlat_lost", |row| known(hwlat(row).map(|seen| seen.lost))),
 ];
 
 /// Columns of a run with threads of different periods: the values of all threads of a cell, joined by `+`.
@@ -122,6 +127,10 @@ fn timerlat<'a>(row: &Row<'a>) -> Option<&'a Timerlat> {
 
 fn osnoise<'a>(row: &Row<'a>) -> Option<&'a Osnoise> {
     row.own()?.tracers.as_ref()?.osnoise.as_ref()
+}
+
+fn hwlat<'a>(row: &Row<'a>) -> Option<&'a Hwlat> {
+    row.own()?.tracers.as_ref()?.hwlat.as_ref()
 }
 
 fn known(value: Option<impl Display>) -> String {

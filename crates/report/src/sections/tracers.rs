@@ -3,14 +3,14 @@
 use super::Section;
 use super::latencies::latency;
 use crate::table::{Column, Table, UNKNOWN};
-use punctual_analysis::wording::count;
-use punctual_analysis::{CellSummary, Osnoise, RunSummary, Timerlat, Tracers};
+use punctual_analysis::wording::{count, duration, things};
+use punctual_analysis::{CellSummary, Hwlat, Osnoise, RunSummary, Timerlat, Tracers};
 use std::collections::BTreeSet;
 
 /// A column and its content.
 type Field = (Column, fn(&Tracers) -> Option<String>);
 
-fn fields() -> [Field; 11] {
+fn fields() -> [Field; 13] {
     [
         (Column::figure("irq p50"), |seen| timerlat(seen)?.irq.p50_ns.map(shown)),
         (Column::figure("irq max"), |seen| timerlat(seen)?.irq.max_ns.map(shown)),
@@ -23,6 +23,8 @@ fn fields() -> [Field; 11] {
         (Column::figure("irqs").spare(3), |seen| Some(count(osnoise(seen)?.irq))),
         (Column::figure("softirqs").spare(1), |seen| Some(count(osnoise(seen)?.softirq))),
         (Column::figure("threads").spare(4), |seen| Some(count(osnoise(seen)?.thread))),
+        (Column::figure("hwlat").spare(8), |seen| Some(count(seen.hwlat.as_ref()?.gaps))),
+        (Column::figure("hwlat max").spare(7), |seen| Some(count(seen.hwlat.as_ref()?.longest_us?))),
     ]
 }
 
@@ -45,9 +47,11 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     if traced.is_empty() {
         return None;
     }
+    let has_hwlat = traced.iter().any(|(_, seen)| seen.hwlat.is_some());
+    let fields = || fields().into_iter().take(if has_hwlat { 13 } else { 11 });
     let columns = std::iter::once(Column::text("tracers")).chain(fields().map(|(column, _)| column)).collect();
     let row = |(cell, seen): &(&CellSummary, &Tracers)| {
-        let fields = fields().into_iter().map(|(_, show)| show(seen).unwrap_or_else(|| UNKNOWN.to_owned()));
+        let fields = fields().map(|(_, show)| show(seen).unwrap_or_else(|| UNKNOWN.to_owned()));
         std::iter::once(cell.name.clone()).chain(fields).collect()
     };
     let rows = traced.iter().map(row).collect();
@@ -58,16 +62,17 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
             crate::unit(summary)
         ));
     }
+    notes.extend(traced.iter().filter_map(|(cell, seen)| Some(below(cell, seen.hwlat.as_ref()?, traced.len() > 1))));
     let lacking: BTreeSet<String> = traced
         .iter()
-        .filter(|(_, seen)| seen.timerlat.is_none() && seen.osnoise.is_none())
+        .filter(|(_, seen)| seen.timerlat.is_none() && seen.osnoise.is_none() && seen.hwlat.is_none())
         .map(|(cell, _)| cell.cell.kernel.to_string())
         .collect();
     if !lacking.is_empty() {
         let kernels = lacking.into_iter().collect::<Vec<_>>().join(", ");
         notes.push(format!(
-            "No tracers in {kernels}: built without CONFIG_TIMERLAT_TRACER and CONFIG_OSNOISE_TRACER; of Debian's, the -rt \
-             kernels have both."
+            "No tracers in {kernels}: built without CONFIG_TIMERLAT_TRACER, CONFIG_OSNOISE_TRACER and \
+             CONFIG_HWLAT_TRACER; of Debian's, the -rt kernels have all."
         ));
     }
     let lost: u64 = traced.iter().filter_map(|(_, seen)| seen.timerlat.as_ref()).map(|seen| seen.lost).sum();
@@ -76,4 +81,18 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     }
     let table = Some(Table::new(columns, rows));
     Some(Section { title: "The kernel's tracers", table, sentences: Vec::new(), notes })
+}
+
+/// What hwlat saw with interrupts off, in words: its gaps are a matter of the hardware, or of the virtual machine's host.
+fn below(cell: &CellSummary, seen: &Hwlat, is_named: bool) -> String {
+    let name = if is_named { format!("{}: ", cell.name) } else { String::new() };
+    let watched = seen.watched_us.map_or_else(|| "an unknown time".to_owned(), |us| duration(us as f64 * 1e3));
+    let longest = seen.longest_us.map_or_else(String::new, |us| format!(", the longest {}", duration(us as f64 * 1e3)));
+    format!(
+        "{name}hwlat, with interrupts off for {watched}: {} above {}{longest}; NMIs {}, lost lines {}.",
+        things(seen.gaps, "gap"),
+        duration(seen.threshold_us as f64 * 1e3),
+        count(seen.nmi),
+        count(seen.lost)
+    )
 }

@@ -3,14 +3,37 @@
 use crate::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Results of `timerlat` and `osnoise` after a cell, one after the other, under the load of the cell, each for its
-/// measured time (Documentation/trace/timerlat-tracer.rst and osnoise-tracer.rst).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+/// Results of `timerlat`, `osnoise` and `hwlat` after a cell, one after the other, under the load of the cell, each for
+/// its measured time (Documentation/trace/timerlat-tracer.rst, osnoise-tracer.rst and hwlat_detector.rst).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TracersRecord {
     /// One entry for each measured CPU; `null`: the kernel has no such tracer.
     pub timerlat: Option<Vec<TimerlatRecord>>,
     /// One entry for each measured CPU; `null`: the kernel has no such tracer.
     pub osnoise: Option<Vec<OsnoiseRecord>>,
+    /// One entry for each measured CPU; `null`: the kernel has no such tracer, or the record is older than this entry.
+    #[serde(default)]
+    pub hwlat: Option<Vec<HwlatRecord>>,
+}
+
+/// Gaps of a loop that reads the clock with interrupts off, in windows of 10 ms every 20 ms, on one CPU: what is below
+/// the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct HwlatRecord {
+    /// The CPU.
+    pub cpu: u32,
+    /// CPU time of the loop's thread, us; `null`: not readable.
+    pub watched_us: Option<u64>,
+    /// A gap is longer than this, us.
+    pub threshold_us: u64,
+    /// Number of gaps; of a kernel that does not count them (before 5.9), of windows with a gap.
+    pub gaps: u64,
+    /// The longest gap, us; `null` without one.
+    pub longest_us: Option<u64>,
+    /// Non-maskable interrupts within windows with a gap, which interrupts that are off do not hold back.
+    pub nmi: u64,
+    /// Lines that did not fit into the trace buffer.
+    pub lost: u64,
 }
 
 /// Latency of the kernel's own periodic timer on one CPU, at the period of the cell, and of the thread that it wakes,

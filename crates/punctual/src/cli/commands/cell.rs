@@ -37,9 +37,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     };
     // The kernel's tracers run afterwards, with the machine prepared anew.
     let traced = cell.conditions.tracers.then(|| cell.clone());
-    if traced.is_some() {
-        punctual_cell::check_tracers()?;
-    }
+    traced.as_ref().map_or(Ok(()), punctual_cell::check_tracers)?;
     let prepared = Prepared::new(cell, arguments.samples.as_deref());
     let armed = prepared.and_then(Prepared::arm);
     let record = armed.and_then(|armed| armed.measure(stop.flag(), observe)?.record());

@@ -55,9 +55,16 @@ fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
     assert!(osnoise.irq > 0 && osnoise.thread > 10 && osnoise.noise_us > 10_000, "{osnoise:?}");
     assert!(osnoise.max_single_us.is_some_and(|longest| longest > 0 && longest <= osnoise.noise_us), "{osnoise:?}");
     assert_eq!(osnoise.hardware, 0, "nothing but the kernel holds up a virtual machine: {osnoise:?}");
+    let [hwlat] = &seen.hwlat.as_ref().unwrap()[..] else { panic!("{seen:?}") };
+    assert_eq!((hwlat.gaps, hwlat.longest_us, hwlat.lost), (0, None, 0), "{hwlat:?}");
+    assert!(hwlat.watched_us.is_some_and(|us| us >= 10_000), "{hwlat:?}");
 
     let none = of_kernel(&without).tracers.as_ref().unwrap();
-    assert_eq!((&none.timerlat, &none.osnoise), (&None, &None), "a kernel for clouds has no such tracers");
+    assert_eq!(
+        (&none.timerlat, &none.osnoise, &none.hwlat),
+        (&None, &None, &None),
+        "a kernel for clouds has no such tracers"
+    );
     assert!(said.stdout.contains("irq p50") && said.stdout.contains("thread max"), "{}", said.stdout);
     assert!(said.stdout.contains("No tracers in"), "{}", said.stdout);
 
@@ -88,7 +95,8 @@ fn vm_tracers_of_the_running_kernel_leave_its_trace_as_it_was() {
     let scratch = Scratch::new("traced");
     scratch.file("cell", serde_json::to_vec(&traced).unwrap());
     let init = "/busybox mount -t tracefs tracefs /sys/kernel/tracing; cd /sys/kernel/tracing\n\
-        state() { echo \"state $1: $(/busybox cat tracing_on current_tracer options/overwrite | /busybox tr '\\n' ' ')\"; }\n\
+        files='tracing_on current_tracer options/overwrite tracing_thresh hwlat_detector/width hwlat_detector/window'\n\
+        state() { echo \"state $1: $(/busybox cat $files hwlat_detector/mode tracing_cpumask | /busybox tr '\\n' ' ')\"; }\n\
         state before; /punctual cell </cell | /busybox sed 's/^/record: /'; state ended\n\
         /punctual cell </cell >/dev/null & killed=$!\n\
         n=0; until /busybox grep -q timerlat current_tracer || [ $((n += 1)) -gt 999 ]; do /busybox sleep 0.01; done\n\
@@ -98,13 +106,14 @@ fn vm_tracers_of_the_running_kernel_leave_its_trace_as_it_was() {
     let said =
         boot(&scratch, &PathBuf::from(listed["path"].as_str().unwrap()), &format!("{INIT}{init}"), Clock::Virtual);
     let states: Vec<&str> = said.lines().filter_map(|line| line.trim().strip_prefix("state ")).collect();
-    let usual = "1 nop 1";
+    let (usual, rest) =
+        ("1 nop 1 0 500000 1000000 none [round-robin] per-cpu 1", "0 500000 1000000 none [round-robin] per-cpu 1");
     assert_eq!(
         states.iter().map(|state| state.trim()).collect::<Vec<_>>(),
         [
             format!("before: {usual}"),
             format!("ended: {usual}"),
-            "killed: 1 timerlat 0".to_owned(),
+            format!("killed: 1 timerlat 0 {rest}"),
             format!("recovered: {usual}"),
         ],
         "{said}"
@@ -112,5 +121,24 @@ fn vm_tracers_of_the_running_kernel_leave_its_trace_as_it_was() {
     let [record] = &records(&said)[..] else { panic!("{said}") };
     let seen = record.tracers.as_ref().unwrap();
     assert!((195..=205).contains(&seen.timerlat.as_ref().unwrap()[0].thread.n) && seen.osnoise.is_some(), "{seen:?}");
+    assert!(seen.hwlat.is_some(), "{seen:?}");
     assert!(said.contains("set_event names events: another program uses the trace"), "{said}");
+}
+
+/// A kernel without them refuses the cell before it measures, in one line.
+#[test]
+fn vm_tracers_that_the_running_kernel_lacks_are_refused_at_once() {
+    let Some(kernel) = kernel() else { return };
+    let conditions = Conditions { tracers: true, ..Conditions::default() };
+    let traced = Cell { conditions, ..cell("other", "none", "0", "200ms") };
+    let scratch = Scratch::new("untraced");
+    scratch.file("cell", serde_json::to_vec(&traced).unwrap());
+    let said =
+        boot(&scratch, &kernel, &format!("{INIT}/punctual cell </cell 2>&1\n/busybox poweroff -f\n"), Clock::Virtual);
+    let lines = said.lines().filter(|line| line.contains("punctual: ")).collect::<Vec<_>>();
+    assert!(
+        lines.len() == 1 && lines[0].contains("this kernel has no tracer timerlat, osnoise or hwlat (CONFIG_"),
+        "{said}"
+    );
+    assert!(records(&said).is_empty() && !said.contains("\"threads\""), "{said}");
 }
