@@ -83,7 +83,7 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     Some(Section { title: "The kernel's tracers", table, sentences: Vec::new(), notes })
 }
 
-/// What hwlat saw with interrupts off, in words: its gaps are a matter of the hardware, or of the virtual machine's host.
+/// What hwlat saw with interrupts off, in words: gaps of the hardware, or of the virtual machine's host.
 fn below(cell: &CellSummary, seen: &Hwlat, is_named: bool) -> String {
     let name = if is_named { format!("{}: ", cell.name) } else { String::new() };
     let watched = seen.watched_us.map_or_else(|| "an unknown time".to_owned(), |us| duration(us as f64 * 1e3));
