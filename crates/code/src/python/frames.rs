@@ -17,7 +17,8 @@ const LONGEST_TABLE: u64 = 1 << 18;
 const PATH_CHARACTERS: usize = 200;
 /// Size of an object with a length: the bytes of `PyBytesObject` follow.
 const SIZED_BYTES: u64 = 32;
-/// First value of `owner` of a frame that is not one of Python (`FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13, `_INTERPRETER` of 3.14).
+/// First value of `owner` of a frame that is not one of Python (`FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13,
+/// `_INTERPRETER` of 3.14).
 const OWNED_BY_C: u64 = 3;
 /// Bytes at the beginning of a text or table that are read ahead.
 const AHEAD: u64 = 256;

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 
-/// The machine, held by a measuring test: concurrent measurements would exclude or disturb each other. A lock of a file,
-/// because tests may run in processes of their own; one of all checkouts of a user.
+/// The machine, held by a measuring test: concurrent measurements would exclude or disturb each other. A lock of a
+/// file, because tests may run in processes of their own; one of all checkouts of a user.
 #[derive(Debug)]
 pub(crate) struct Machine(#[expect(dead_code, reason = "held, not used")] File);
 

@@ -329,8 +329,8 @@ pub struct ThrottledTime {
     /// while the CPU that took it off, runnable, ran normal threads.
     #[serde(rename = "at_least_ns")]
     pub at_least: Span,
-    /// All of its waits, ns, as far as its groups count that much (`throttled_usec` of cpu.stat); of a real-time thread,
-    /// those while its CPU ran no real-time thread, 0 if no CPU took one off that was runnable.
+    /// All of its waits, ns, as far as its groups count that much (`throttled_usec` of cpu.stat); of a real-time
+    /// thread, those while its CPU ran no real-time thread, 0 if no CPU took one off that was runnable.
     #[serde(rename = "at_most_ns")]
     pub at_most: Span,
 }

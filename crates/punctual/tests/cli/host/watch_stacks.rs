@@ -66,6 +66,26 @@ fn root_the_place_of_each_fault_is_named() {
     });
 }
 
+#[test]
+#[ignore = "host: places in a watched program"]
+fn root_without_symbols_the_place_is_the_program() {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-stripped");
+    let servo = compiled(&scratch, &["-s"]);
+    series("watch place without symbols", || {
+        let said = watched(1500, "controller", &["--stacks"], &words(&servo, "nice_lock"));
+        let Some(explained) = explained(&said) else { return Round::Nothing("the program did nothing".to_owned()) };
+        let places = places(&explained, "nice_lock");
+        let is_right = |place: &&CodePlace| {
+            (place.at.object.as_str(), &place.at.function, place.at.line) == ("servo", &None, None)
+        };
+        match places.iter().find(|place| !is_right(place)) {
+            Some(wrong) => Round::Wrong(format!("{wrong:#?}")),
+            None => Round::right_if(!places.is_empty(), || format!("{:#?}", explained.causes)),
+        }
+    });
+}
+
 /// A loop whose late turns compute in the function with the given name.
 const LATE_PY: &str = "\
 import sys, time
