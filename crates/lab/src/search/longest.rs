@@ -1,14 +1,15 @@
 //! The search: samples wake-ups in guests of different phases, and refines the late ones.
 
-use super::super::{LabError, Monitor};
+use super::super::{LabError, Monitor, regular_file};
 use super::film::{self, Footage};
 use super::{Search, Symbols, refine};
 use punctual_model::{Delay, DelayKind, Film, LongestDelays, Record, Span, Witness, Worst};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
+/// Largest file of an interrupted search, bytes: some kilobytes a delay.
+const LARGEST_STATE: u64 = 64 << 20;
 /// Late wake-ups of a guest that are refined.
 const REFINED_PER_GUEST: usize = 4;
 /// Times that one function is refined, unless a sampled wake-up is later than all its delays so far.
@@ -85,8 +86,8 @@ impl Search {
         if let Some(state) = state.filter(|state| state.exists()) {
             found.go_on_from(state)?;
         }
-        for block in first + found.result.guests.. {
-            if found.result.searched_ns + self.guest_ns(block) > limit.budget.ns() {
+        for block in first.saturating_add(found.result.guests).. {
+            if found.result.searched_ns.saturating_add(self.guest_ns(block)) > limit.budget.ns() {
                 break;
             }
             found.guest(block, monitor)?;
@@ -212,7 +213,7 @@ impl Found<'_> {
 
     /// Takes over a search that was interrupted. Errors: if the file is of another search, or cannot be read.
     fn go_on_from(&mut self, path: &Path) -> Result<(), LabError> {
-        let text = fs::read(path).map_err(|err| LabError::file(path, err))?;
+        let text = regular_file::read(path, LARGEST_STATE)?;
         let State { key, top, result, delays, refined } = serde_json::from_slice(&text)
             .map_err(|err| LabError::file(path, format!("no state of a search: {err}")))?;
         let asked = |of: &LongestDelays| (of.kernel.clone(), of.load.clone(), of.policy.clone(), of.seed);
@@ -240,9 +241,7 @@ impl Found<'_> {
             refined: pairs(&self.refined),
         };
         let text = serde_json::to_vec(&state).map_err(|err| LabError::file(path, err))?;
-        let new = path.with_extension("part");
-        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
-        written.map_err(|err| LabError::file(path, err))
+        punctual_host::file::replace(path, &text).map_err(|err| LabError::file(path, err))
     }
 
     fn finish(self) -> LongestDelays {

@@ -1,5 +1,6 @@
 //! Gaps of a thread that never waits: every count agrees with the others, however busy the machine is.
 
+use crate::places::{Places, go_on};
 use crate::program::{
     a_cpu, a_cpu_and_the_others, cell, command, is_root, is_stopped, machine, punctual, record, skip_unless,
     start_cell, wait_for_progress,
@@ -50,6 +51,20 @@ fn a_stop_of_the_process_is_a_gap_at_least_as_long() {
     assert_eq!(record.ended, Ended::Interrupted);
     assert_adds_up(&record);
     assert!(record.threads[0].histogram.max_ns >= Some(10_000_000), "{:?}", record.threads[0].worst.first());
+}
+
+#[test]
+fn a_gap_while_the_end_is_being_set_is_in_every_count() {
+    let (_machine, places) = (machine(), Places::new());
+    let mut program = command("cell --progress");
+    places.act(&mut program, "stop:end-known");
+    let mut child = start_cell(program, &noise("other", "1h"));
+    wait_for_progress(&mut child);
+    process::signal(child.id(), libc::SIGINT).unwrap();
+    go_on(places.stopped(&mut child, "end-known"));
+    let record = record(child);
+    assert_eq!(record.ended, Ended::Interrupted);
+    assert_adds_up(&record);
 }
 
 #[test]
