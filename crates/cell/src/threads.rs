@@ -422,8 +422,8 @@ impl Measurers for Threads {
     }
 
     fn stop(&mut self) {
-        // Before the logs are emptied, so that the tables contain nothing later. A loop that never waits counts its gaps
-        // until it ends, so its tables do, too.
+        // Before the logs are emptied, so that the tables contain nothing later. A loop that never waits counts its
+        // gaps until it ends, so its tables do, too.
         let now = self.now();
         let ends: Vec<u64> = self.team.members.iter().map(|member| self.cycles_before(member, now)).collect();
         punctual_sys::fail::point("end-known");
