@@ -160,7 +160,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// CPU time of the thread on `cpu`; `None`: the kernel does not count it, or there is no such thread.
+    /// CPU time of the thread on `cpu`; `None` without `CONFIG_SCHED_INFO`, or without such a thread.
     pub fn ran(&self, cpu: u32) -> Option<Duration> {
         let name = if self.name == HWLAT { HWLAT_THREAD } else { self.name };
         let fs = HostFs::running();

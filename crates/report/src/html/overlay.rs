@@ -196,7 +196,7 @@ fn percentiles(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
 }
 
 fn staircases(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
-    // A first maximum at the end of a short run is no line.
+    // A line needs a second point: the first maximum of a short run may be at its end.
     let is_point = |curves: &Curves| curves.new_maxima.first().is_none_or(|first| first.after >= curves.measured);
     if group.lines().all(|(.., curves)| is_point(curves)) {
         return;

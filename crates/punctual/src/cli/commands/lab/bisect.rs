@@ -6,7 +6,7 @@ use crate::cli::arguments::{LabBisectArguments, LabSearchCell};
 use crate::cli::terminal::{Outcome, note, one_line, output};
 use punctual_campaign::{KernelLimits, LocalOrLab, TestOutcome};
 use punctual_lab::{LabError, Limit};
-use punctual_model::{Load, Policy, Task};
+use punctual_model::{Load, Policy, Span, Task};
 use std::error::Error;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -30,16 +30,10 @@ pub(super) fn bisect_step(arguments: LabBisectArguments) -> Outcome {
     }
 }
 
-/// Searches delays in a function of the kernel.
-fn stretch(arguments: LabBisectArguments, function: &str) -> Result<(u8, String), Box<dyn Error>> {
-    let cell = LabSearchCell {
-        kernel: arguments.kernel,
-        load: arguments.load.map_or_else(|| Load::from_str("exec"), Ok)?,
-        policy: arguments.policy.map_or_else(|| Policy::from_str("fifo:90"), Ok)?,
-    };
+/// Searches delays in a function of the kernel; one longer than `max` is bad.
+fn stretch(cell: LabSearchCell, budget: Span, function: &str, max: Span) -> Result<(u8, String), Box<dyn Error>> {
     let asked = format!("{}; {}, {}; virtual time", cell.kernel, cell.load, cell.policy);
-    let max = arguments.max.unwrap_or_default();
-    let limit = Limit { budget: arguments.budget, top: usize::from(u16::MAX), seed: 0 };
+    let limit = Limit { budget, top: usize::from(u16::MAX), seed: 0 };
     let found = in_search(cell, |search, monitor| {
         let symbols = search.symbols(monitor)?;
         Ok(if symbols.has(function) { Some(search.longest(limit, &symbols, None, monitor)?) } else { None })
@@ -70,15 +64,16 @@ fn stretch(arguments: LabBisectArguments, function: &str) -> Result<(u8, String)
 }
 
 fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
-    if let Some(function) = arguments.stretch.clone() {
-        return stretch(arguments, &function);
-    }
-    let limits = KernelLimits { max: arguments.max, p99: arguments.p99 };
     let (load, policy) = match arguments.cost {
         None => (Load::from_str("exec")?, Policy::from_str("fifo:90")?),
         Some(_) => (Load::NONE, Policy::OTHER),
     };
     let (load, policy) = (arguments.load.unwrap_or(load), arguments.policy.unwrap_or(policy));
+    if let Some(function) = &arguments.stretch {
+        let cell = LabSearchCell { kernel: arguments.kernel, load, policy };
+        return stretch(cell, arguments.budget, function, arguments.max.unwrap_or_default());
+    }
+    let limits = KernelLimits { max: arguments.max, p99: arguments.p99 };
     let asked = match arguments.cost {
         None => format!("{load}, {policy} every {}", arguments.period),
         Some(cost) if cost.operations().count() > 1 => {
