@@ -108,7 +108,12 @@ fn root_every_process_of_a_load_has_its_cpus_and_policy() {
         let mut child = start_cell(command("cell --progress"), &cell);
         wait_for_progress(&mut child);
         let least = 40 + cpus.unwrap_or(&all).len() * 6 + 2;
-        assert!(comes_true(|| load_of(child.id()).1.len() >= least), "{least}: {:?}", load_of(child.id()));
+        let complete = comes_true(|| child.try_wait().unwrap().is_some() || load_of(child.id()).1.len() >= least);
+        if child.try_wait().unwrap().is_some() || !complete {
+            let seen = load_of(child.id());
+            kill_and_wait(&mut child);
+            panic!("{least} of {cpus:?} {policy:?}: {seen:?}, {:?}", child.wait_with_output());
+        }
         let (supervisors, workers) = load_of(child.id());
         assert_eq!(supervisors.len(), 7);
         for worker in workers {
