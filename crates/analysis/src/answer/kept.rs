@@ -153,11 +153,11 @@ impl<'a> Setting<'a> {
     /// The best first: of those that kept their period the shortest, then those of a real-time policy; of those that
     /// missed the smallest share.
     fn rank(&self) -> (u8, u64, bool, i64) {
-        let worst = self.worst().map_or(i64::MAX, |(_, max_ns, _)| max_ns);
+        let worst = self.worst().map(|(_, max_ns, _)| max_ns);
         let is_normal = self.rows.iter().any(|(_, cell)| !cell.cell.policy.is_realtime());
         if self.state == State::NoPeriod {
             // The latest of all, as the sentence says.
-            return (3, 0, false, worst.saturating_neg());
+            return (3, 0, false, worst.map_or(i64::MAX, i64::saturating_neg));
         }
         let (state, first) = match &self.state {
             State::Kept => (0, self.period().ns()),
@@ -165,7 +165,7 @@ impl<'a> Setting<'a> {
             State::Missed { missed, due } => (2, missed.saturating_mul(1_000_000_000) / due.max(&1)),
             State::NoPeriod => (3, 0),
         };
-        (state, first, is_normal, worst)
+        (state, first, is_normal, worst.unwrap_or(i64::MAX))
     }
 
     fn period(&self) -> Span {
@@ -215,9 +215,10 @@ impl<'a> Setting<'a> {
         self.rows.iter().any(|(_, cell)| cell.has_several_periods())
     }
 
-    /// The time that each of its cells was measured.
+    /// The time that each of its cells was measured, of those that were.
     fn time(&self) -> String {
-        let least = self.rows.iter().map(|(_, cell)| cell.measured.ns()).min().unwrap_or(0);
+        let measured = self.rows.iter().filter(|(_, cell)| cell.blocks > 0);
+        let least = measured.map(|(_, cell)| cell.measured.ns()).min().unwrap_or(0);
         let is_virtual = self.rows.iter().any(|(row, _)| row.is_virtual());
         format!("{}{}", duration(least as f64), if is_virtual { " of virtual time" } else { "" })
     }
