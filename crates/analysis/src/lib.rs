@@ -77,7 +77,7 @@ pub use summary::responses::{Part, Response, Target};
 pub use summary::spread::Spread as WatchSpread;
 pub use summary::steadiness::Steadiness;
 pub use summary::threads::{ThreadBlock, ThreadFigures, ThreadSummary};
-pub use summary::tracers::{Hwlat, Osnoise, Stages, Timerlat, TracedLatency, Tracers};
+pub use summary::tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
 pub use summary::watched::{ChainSummary, PhaseSummary, StageSummary, WatchSummary, WatchedSummary};
 pub use summary::work::ComparedLoad;
 pub use verdict::{CannotPass, Case, Count, Gap, Kept, Verdict, Violation};

@@ -151,8 +151,7 @@ impl WatchedThreads {
             }
             for event in &events.events {
                 if let What::Switch { prev, next, next_priority, .. } = event.what {
-                    self.occupants.note(&event.what);
-                    self.occupants.leave(cpu, prev);
+                    self.occupants.leave(cpu, prev, account::puts_off(&event.what));
                     self.occupants.enter(cpu, event.at_ns, (next, next_priority));
                 }
             }
@@ -237,12 +236,12 @@ impl WatchedThreads {
     fn follow(&mut self, cpu: u32, event: &Event, finished: &mut Vec<Finished>) {
         match event.what {
             What::Switch { prev, next, next_priority, .. } => {
+                let puts_off = account::puts_off(&event.what);
                 if !self.occupants_are_given {
-                    self.occupants.note(&event.what);
-                    self.occupants.leave(cpu, prev);
+                    self.occupants.leave(cpu, prev, puts_off);
                 }
                 self.pass(prev, cpu, event, finished);
-                if let Some(thread) = self.threads.get_mut(&prev).filter(|_| account::puts_off(&event.what)) {
+                if let Some(thread) = self.threads.get_mut(&prev).filter(|_| puts_off) {
                     thread.account.put_off();
                 }
                 self.pass(next, cpu, event, finished);

@@ -1,6 +1,6 @@
 //! Estimates of the duration of measurements.
 
-use punctual_model::{Cell, Header, Task};
+use punctual_model::{Cell, Header, TRACERS, Task};
 use std::time::Duration;
 
 /// Overhead of a cell besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.
@@ -65,8 +65,8 @@ pub(super) fn expected_of(cells: &[Cell], n: usize) -> Duration {
         _ => CELL_OVERHEAD,
     };
     let of_cell = |cell: &Cell| {
-        // Each of the three tracers takes as long again.
-        let times = if cell.conditions.tracers { 4 } else { 1 };
+        // Each of the tracers takes as long again.
+        let times = if cell.conditions.tracers { 1 + TRACERS.len() as u128 } else { 1 };
         u128::from(cell.conditions.warm_up.ns().saturating_add(cell.duration.ns())) * times + overhead(cell).as_nanos()
     };
     let all_ns: u128 = cells.iter().map(of_cell).sum::<u128>() / cells.len().max(1) as u128;

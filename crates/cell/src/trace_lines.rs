@@ -105,7 +105,7 @@ pub(super) fn hwlat(text: &str, known: &mut [HwlatRecord]) -> Result<(), String>
         }
     }
     let longest = number(inner)?.max(number(outer)?);
-    let Some(sum) = known.iter_mut().find(|sum| sum.cpu == cpu) else { return Ok(()) };
+    let Some(sum) = known.iter_mut().find(|sum| sum.cpu == cpu).map(|record| &mut record.gaps) else { return Ok(()) };
     sum.gaps = sum.gaps.saturating_add(gaps);
     sum.nmi = sum.nmi.saturating_add(nmi);
     sum.longest_us = sum.longest_us.max(Some(longest));
@@ -210,7 +210,7 @@ mod tests {
     fn hwlat_adds_up_its_windows_and_shows_what_is_none() {
         let of = |text: &str| {
             let mut known = [HwlatRecord { cpu: 1, ..HwlatRecord::default() }];
-            text.lines().try_for_each(|line| hwlat(line, &mut known)).map(|()| known[0].clone())
+            text.lines().try_for_each(|line| hwlat(line, &mut known)).map(|()| known[0].gaps.clone())
         };
         let head = "hwlatd/1-21 [001] d..... 4.1:";
         let none = of(HEADS).unwrap();

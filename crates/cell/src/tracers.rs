@@ -4,15 +4,15 @@ use super::prepared::Prepared;
 use super::{CellError, trace_lines};
 use punctual_host::{HWLAT_MODE, NoTracer, Tracer, TracerRequest};
 use punctual_model::{
-    Cell, CpuSet, Histogram, HwlatRecord, OsnoiseRecord, Policy, RtPriority, Span, TimerlatRecord, TracersRecord,
+    Cell, CpuSet, Histogram, HwlatGaps, HwlatRecord, OsnoiseRecord, Policy, RtPriority, Span, TRACERS, TimerlatRecord,
+    TracersRecord,
 };
 use punctual_sys::sched;
 use std::time::{Duration, Instant};
 
-const TIMERLAT: &str = "timerlat";
-const OSNOISE: &str = "osnoise";
-const HWLAT: &str = "hwlat";
-const ALL: [&str; 3] = [TIMERLAT, OSNOISE, HWLAT];
+const TIMERLAT: &str = TRACERS[0];
+const OSNOISE: &str = TRACERS[1];
+const HWLAT: &str = TRACERS[2];
 /// CPUs with a thread of timerlat or osnoise.
 const OSNOISE_CPUS: &str = "osnoise/cpus";
 /// The longest sample requested from osnoise, as the kernel's default.
@@ -37,8 +37,9 @@ impl Prepared {
             return Ok(Some(TracersRecord::default()));
         }
         sched::set_policy(0, Policy::OTHER).map_err(|err| CellError::setting("run at nice 0", err))?;
-        let loads =
-            self.start_load(&[cell.conditions.warm_up, cell.duration, cell.duration, cell.duration, cell.duration])?;
+        // They may wait as long as one of them takes.
+        let busy: Vec<Span> = std::iter::repeat_n(cell.duration, TRACERS.len() + 1).collect();
+        let loads = self.start_load(&[&[cell.conditions.warm_up], &busy[..]].concat())?;
         // The load must not delay the end of a tracer; this thread sleeps meanwhile.
         if let Some(highest) = RtPriority::new(99) {
             sched::set_policy(0, Policy::Fifo(highest)).map_err(|err| CellError::setting("run in real time", err))?;
@@ -53,7 +54,7 @@ impl Prepared {
 
 /// Whether this kernel has one of the tracers.
 fn are_there() -> bool {
-    ALL.into_iter().any(Tracer::exists)
+    TRACERS.into_iter().any(Tracer::exists)
 }
 
 /// Whether the tracers that the kernel has can be used now: not after a whole measurement. Errors: another program uses
@@ -62,7 +63,7 @@ pub fn check(cell: &Cell) -> Result<(), CellError> {
     if cell.kernel.is_here() && !are_there() {
         return Err(failed(NoTracer::Lacking));
     }
-    ALL.into_iter().filter(|name| Tracer::exists(name)).try_for_each(Tracer::check).map_err(failed)
+    TRACERS.into_iter().filter(|name| Tracer::exists(name)).try_for_each(Tracer::check).map_err(failed)
 }
 
 /// Sleeps, unless it is asked to stop.
@@ -160,7 +161,8 @@ fn hwlat(cell: &Cell) -> Result<Option<Vec<HwlatRecord>>, CellError> {
     let record = |cpu: u32| {
         let lost = tracer.lines(cpu).map_err(failed)?.1;
         let watched_us = tracer.ran(cpu).and_then(|ran| u64::try_from(ran.as_micros()).ok());
-        Ok(HwlatRecord { cpu, watched_us, threshold_us: HWLAT_THRESHOLD_US, lost, ..HwlatRecord::default() })
+        let gaps = HwlatGaps { watched_us, threshold_us: HWLAT_THRESHOLD_US, lost, ..HwlatGaps::default() };
+        Ok(HwlatRecord { cpu, gaps })
     };
     let mut known = cell.cpus.iter().map(record).collect::<Result<Vec<_>, CellError>>()?;
     taken(tracer, |line| trace_lines::hwlat(line, &mut known))?;

@@ -8,7 +8,7 @@ use super::one_cpu::OneCpu;
 use super::protocol::Job;
 use super::qemu::{Limits, Qemu};
 use super::{Beside, GuestClocks, LabError, Monitor, directories, snapshot, two_guests};
-use punctual_model::{Captures, Cell, Explain, LabClock, LabKernel, Record};
+use punctual_model::{Captures, Cell, Explain, LabClock, LabKernel, Record, TRACERS};
 use std::time::Duration;
 
 /// Additional start delay per block: not a multiple of a clock tick (4 ms) or of a usual period.
@@ -22,8 +22,6 @@ const BOOT_CPU_LIMIT: Duration = Duration::from_secs(60);
 const CPU_LIMIT_PER_SECOND: u32 = 1000;
 /// Timeout without any CPU time used.
 const STALL_TIMEOUT: Duration = Duration::from_secs(600);
-/// Factor of the run time with tracers, which run one after the other and may have to wait.
-const TRACERS_FACTOR: u32 = 5;
 /// Timeout of a guest in its own time, beyond the duration of the cell.
 const GUEST_TIME_MARGIN: Duration = Duration::from_secs(30);
 /// The same timeout if its time is the host's, which may be busy.
@@ -64,7 +62,9 @@ pub fn carry_out(
 /// The time that `cell` keeps its guest busy, by the guest's clock.
 fn busy(cell: &Cell) -> Duration {
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.conditions.warm_up.ns()));
-    busy.saturating_mul(if cell.conditions.tracers { TRACERS_FACTOR } else { 1 })
+    // Tracers run one after the other, and may have to wait as long as one of them.
+    let times = if cell.conditions.tracers { 2 + TRACERS.len() } else { 1 };
+    busy.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
 }
 
 /// The limits of a guest that measures `cell`.

@@ -23,12 +23,12 @@ pub use progress::{Bin, LoadProgress, Measured, Progress, Spike, ThreadProgress}
 pub use promise::{Claim, ClaimCases, ControlCases, Promise, PromiseVerdict};
 pub use record::{
     Achieved, AllBatches, AnswerParts, CallLimit, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord,
-    CostRecord, CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, HwlatRecord,
-    InstrumentRecord, InstrumentThread, InterruptTime, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, NamedTime, NoiseRecord, OnSpikeRecord, OpenActivation, OpenKind, OperationRecord, OsnoiseRecord,
-    OtherThread, OwnExchange, PacketReleases, PhaseKind, PhaseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT,
-    Record, RefusedCall, Releases, ResponseRecord, RuntimeRecord, Second, SettingChange, SkippedOperation, SleepTime,
-    StartPlace, SwitchReason, TargetRecord, ThreadRecord, ThreadState, ThrottledTime, TimeAccount, TimerlatRecord,
-    TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
+    CostRecord, CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, HwlatGaps,
+    HwlatRecord, InstrumentRecord, InstrumentThread, InterruptTime, LabRecord, Ledger, LoadFailure, LoadRecord,
+    LoadSecond, MachineSecond, NamedTime, NoiseRecord, OnSpikeRecord, OpenActivation, OpenKind, OperationRecord,
+    OsnoiseRecord, OtherThread, OwnExchange, PacketReleases, PhaseKind, PhaseRecord, PreparedSetting, ProgramRecord,
+    RECORD_FORMAT, Record, RefusedCall, Releases, ResponseRecord, RuntimeRecord, Second, SettingChange,
+    SkippedOperation, SleepTime, StartPlace, SwitchReason, TRACERS, TargetRecord, ThreadRecord, ThreadState,
+    ThrottledTime, TimeAccount, TimerlatRecord, TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
 };
 pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Recovered, Recovery, Skipped};

@@ -5,8 +5,8 @@ use expect_test::{ExpectFile, expect_file};
 use punctual_analysis::summarise;
 use punctual_analysis::testing::RunBuilder;
 use punctual_model::{
-    Histogram, HwlatRecord, LoadRecord, LoadSecond, MachineSecond, OsnoiseRecord, Preemption, RuntimeRecord, Skipped,
-    Span, TimerlatRecord, TracersRecord,
+    Histogram, HwlatGaps, HwlatRecord, LoadRecord, LoadSecond, MachineSecond, OsnoiseRecord, Preemption, RuntimeRecord,
+    Skipped, Span, TimerlatRecord, TracersRecord,
 };
 
 /// Deterministic latencies by CPU and cycle: most near `middle_ns`, a tail up to 16 times that.
@@ -235,14 +235,14 @@ fn traced() -> RunBuilder {
         thread: 2_796,
     };
     let timerlat = TimerlatRecord { cpu: 0, irq, thread, lost: 1_200 };
-    let hwlat = HwlatRecord {
-        cpu: 0,
+    let gaps = HwlatGaps {
         watched_us: Some(998_000),
         threshold_us: 10,
         gaps: 7,
         longest_us: Some(1_204),
-        ..HwlatRecord::default()
+        ..HwlatGaps::default()
     };
+    let hwlat = HwlatRecord { cpu: 0, gaps };
     let (timerlat, osnoise, hwlat) = (Some(vec![timerlat]), Some(vec![osnoise]), Some(vec![hwlat]));
     run.entries[0].record.tracers = Some(TracersRecord { timerlat, osnoise, hwlat });
     run.entries[1].record.tracers = Some(TracersRecord::default());

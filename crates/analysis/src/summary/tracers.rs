@@ -2,7 +2,7 @@
 
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
-use punctual_model::{Histogram, HwlatRecord, Level, OsnoiseRecord, Phase, TimerlatRecord, TracersRecord};
+use punctual_model::{Histogram, HwlatGaps, HwlatRecord, Level, OsnoiseRecord, Phase, TimerlatRecord, TracersRecord};
 use serde::Serialize;
 
 /// Results of `timerlat`, `osnoise` and `hwlat` after the blocks of a cell, under its load.
@@ -13,24 +13,7 @@ pub struct Tracers {
     /// `null`: the kernel has no such tracer, or none of its samples is complete.
     pub osnoise: Option<Osnoise>,
     /// `null`: the kernel has no such tracer.
-    pub hwlat: Option<Hwlat>,
-}
-
-/// Gaps of a loop with interrupts off: what is below the kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Hwlat {
-    /// CPU time of the loop, us; `null`: not readable.
-    pub watched_us: Option<u64>,
-    /// A gap is longer than this, us.
-    pub threshold_us: u64,
-    /// Number of gaps.
-    pub gaps: u64,
-    /// The longest gap, us; `null` without one.
-    pub longest_us: Option<u64>,
-    /// Non-maskable interrupts within windows with a gap.
-    pub nmi: u64,
-    /// Lines lost by the trace buffer.
-    pub lost: u64,
+    pub hwlat: Option<HwlatGaps>,
 }
 
 /// Latency of the kernel's own timer, and of the thread that it wakes.
@@ -132,19 +115,18 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Tracers> {
     (!seen.is_empty()).then(|| Tracers {
         timerlat: timerlat(seen.iter().filter_map(|seen| seen.timerlat.as_deref())),
         osnoise: osnoise(seen.iter().filter_map(|seen| seen.osnoise.as_deref())),
-        hwlat: hwlat(&seen.iter().filter_map(|seen| seen.hwlat.as_deref()).flatten().collect::<Vec<_>>()),
+        hwlat: hwlat(seen.iter().filter_map(|seen| seen.hwlat.as_deref()).flatten()),
     })
 }
 
-fn hwlat(all: &[&HwlatRecord]) -> Option<Hwlat> {
-    let sum = |of: fn(&HwlatRecord) -> u64| all.iter().map(|record| of(record)).fold(0, u64::saturating_add);
-    Some(Hwlat {
-        threshold_us: all.iter().map(|record| record.threshold_us).max()?,
-        watched_us: all.iter().map(|record| record.watched_us).sum(),
-        gaps: sum(|record| record.gaps),
-        longest_us: all.iter().filter_map(|record| record.longest_us).max(),
-        nmi: sum(|record| record.nmi),
-        lost: sum(|record| record.lost),
+fn hwlat<'a>(records: impl Iterator<Item = &'a HwlatRecord>) -> Option<HwlatGaps> {
+    records.map(|record| record.gaps.clone()).reduce(|sum, gaps| HwlatGaps {
+        watched_us: sum.watched_us.zip(gaps.watched_us).map(|(sum, us)| sum.saturating_add(us)),
+        threshold_us: sum.threshold_us.max(gaps.threshold_us),
+        gaps: sum.gaps.saturating_add(gaps.gaps),
+        longest_us: sum.longest_us.max(gaps.longest_us),
+        nmi: sum.nmi.saturating_add(gaps.nmi),
+        lost: sum.lost.saturating_add(gaps.lost),
     })
 }
 
@@ -218,14 +200,14 @@ mod tests {
             irq: 4,
             ..OsnoiseRecord::default()
         };
-        let hwlat = HwlatRecord {
-            cpu,
+        let gaps = HwlatGaps {
             watched_us: (noise_us < 99).then_some(500),
             threshold_us: 10,
             gaps: noise_us / 10,
             longest_us: (noise_us > 10).then_some(noise_us),
-            ..HwlatRecord::default()
+            ..HwlatGaps::default()
         };
+        let hwlat = HwlatRecord { cpu, gaps };
         TracersRecord { timerlat: Some(vec![timerlat]), osnoise: Some(vec![osnoise]), hwlat: Some(vec![hwlat]) }
     }
 
@@ -233,7 +215,8 @@ mod tests {
     fn blocks_add_up() {
         let Tracers { timerlat, osnoise, hwlat } =
             run([Some(seen(0, &[10, 20], &[100], 10)), Some(seen(0, &[30], &[300], 30))]).unwrap();
-        let all = Hwlat { watched_us: Some(1_000), threshold_us: 10, gaps: 4, longest_us: Some(30), nmi: 0, lost: 0 };
+        let all =
+            HwlatGaps { watched_us: Some(1_000), threshold_us: 10, gaps: 4, longest_us: Some(30), nmi: 0, lost: 0 };
         assert_eq!(hwlat, Some(all));
         // What one record does not know, no sum knows.
         let unknown = run([Some(seen(0, &[], &[], 10)), Some(seen(0, &[], &[], 99))]).unwrap().hwlat.unwrap();

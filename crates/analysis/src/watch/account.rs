@@ -61,13 +61,10 @@ fn is_lower((pid, priority): Culprit) -> bool {
 }
 
 impl Occupants {
-    /// Notes the switch of a CPU.
-    pub(super) fn note(&mut self, what: &What) {
-        self.has_put_off |= puts_off(what);
-    }
-
-    /// Notes that a thread leaves a CPU, before those that it makes room for are looked at.
-    pub(super) fn leave(&mut self, cpu: u32, prev: i32) {
+    /// Notes that a thread leaves a CPU, before those that it makes room for are looked at; it may be one that is put
+    /// off.
+    pub(super) fn leave(&mut self, cpu: u32, prev: i32, is_put_off: bool) {
+        self.has_put_off |= is_put_off;
         self.switches += 1;
         let last = self.cpus.get_mut(cpu as usize).and_then(VecDeque::back_mut);
         if let Some((_, (last, _))) = last.filter(|(_, (last, _))| *last != prev) {
@@ -342,7 +339,7 @@ mod tests {
         Phase::Asleep(Sleep { call: None, is_fault: false, is_uninterruptible: false, is_stopped: false });
 
     fn switch(occupants: &mut Occupants, cpu: u32, at: u64, prev: i32, next: Culprit) {
-        occupants.leave(cpu, prev);
+        occupants.leave(cpu, prev, false);
         occupants.enter(cpu, at, next);
     }
 
@@ -402,7 +399,7 @@ mod tests {
             let off = What::Switch { prev: 9, prev_priority: 50, prev_state, next: next.0, next_priority: next.1 };
             account.take(Phase::Running, 0, 0, &occupants, all);
             switch(&mut occupants, 0, 0, 0, (9, 50));
-            occupants.note(&off);
+            occupants.has_put_off |= puts_off(&off);
             account.take(Phase::Waiting, 0, 10, &occupants, all);
             if puts_off(&off) {
                 account.put_off();

@@ -31,7 +31,7 @@ pub use noise::NoiseRecord;
 pub use packets::PacketReleases;
 pub use refused::{CallLimit, RefusedCall, StartPlace};
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
-pub use tracers::{HwlatRecord, OsnoiseRecord, TimerlatRecord, TracersRecord};
+pub use tracers::{HwlatGaps, HwlatRecord, OsnoiseRecord, TRACERS, TimerlatRecord, TracersRecord};
 pub use watch::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, InterruptTime, NamedTime, OpenActivation, OpenKind, OtherThread,
     PhaseKind, PhaseRecord, Releases, SettingChange, SleepTime, ThreadState, ThrottledTime, TimeAccount, WatchRecord,

@@ -37,8 +37,8 @@ pub(super) use internal::{
     CellArguments, CompleteArguments, LaunchArguments, OperationArguments, Shell, SuperviseArguments,
 };
 pub(super) use lab::{
-    LabArguments, LabBisectArguments, LabCheckArguments, LabCheckConfigArguments, LabCommand, LabFetchArguments,
-    LabFilmArguments, LabListArguments, LabSearchCell, LabWorstArguments,
+    GUEST_LOAD, GUEST_POLICY, LabArguments, LabBisectArguments, LabCheckArguments, LabCheckConfigArguments, LabCommand,
+    LabFetchArguments, LabFilmArguments, LabListArguments, LabSearchCell, LabWorstArguments,
 };
 pub(super) use load::{LoadArguments, LoadCommandArguments};
 pub(super) use measure::{

@@ -1,7 +1,8 @@
 //! Comma-separated values (RFC 4180, but with LF line endings): one row for each cell, units in the column names.
 
 use super::Page;
-use punctual_analysis::{CellSummary, Hwlat, Level, Osnoise, Row, ThreadSummary, Timerlat};
+use punctual_analysis::{CellSummary, Level, Osnoise, Row, ThreadSummary, Timerlat};
+use punctual_model::HwlatGaps;
 use std::fmt::Display;
 
 /// A column: its name, and the value for a cell, empty if unknown.
@@ -129,7 +130,7 @@ fn osnoise<'a>(row: &Row<'a>) -> Option<&'a Osnoise> {
     row.own()?.tracers.as_ref()?.osnoise.as_ref()
 }
 
-fn hwlat<'a>(row: &Row<'a>) -> Option<&'a Hwlat> {
+fn hwlat<'a>(row: &Row<'a>) -> Option<&'a HwlatGaps> {
     row.own()?.tracers.as_ref()?.hwlat.as_ref()
 }
 

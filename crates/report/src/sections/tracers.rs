@@ -4,7 +4,8 @@ use super::Section;
 use super::latencies::latency;
 use crate::table::{Column, Table, UNKNOWN};
 use punctual_analysis::wording::{count, duration, things};
-use punctual_analysis::{CellSummary, Hwlat, Osnoise, RunSummary, Timerlat, Tracers};
+use punctual_analysis::{CellSummary, Osnoise, RunSummary, Timerlat, Tracers};
+use punctual_model::HwlatGaps;
 use std::collections::BTreeSet;
 
 /// A column and its content.
@@ -16,15 +17,15 @@ fn fields() -> [Field; 13] {
         (Column::figure("irq max"), |seen| timerlat(seen)?.irq.max_ns.map(shown)),
         (Column::figure("thread p50"), |seen| timerlat(seen)?.thread.p50_ns.map(shown)),
         (Column::figure("thread max"), |seen| timerlat(seen)?.thread.max_ns.map(shown)),
-        (Column::figure("noise").spare(6), |seen| Some(format!("{:.2} %", osnoise(seen)?.noise_percent))),
+        (Column::figure("noise").spare(8), |seen| Some(format!("{:.2} %", osnoise(seen)?.noise_percent))),
         (Column::figure("longest").spare(5), |seen| Some(count(osnoise(seen)?.max_single_us))),
         (Column::figure("hw").spare(2), |seen| Some(count(osnoise(seen)?.hardware))),
         (Column::figure("nmi").spare(0), |seen| Some(count(osnoise(seen)?.nmi))),
         (Column::figure("irqs").spare(3), |seen| Some(count(osnoise(seen)?.irq))),
         (Column::figure("softirqs").spare(1), |seen| Some(count(osnoise(seen)?.softirq))),
         (Column::figure("threads").spare(4), |seen| Some(count(osnoise(seen)?.thread))),
-        (Column::figure("hwlat").spare(8), |seen| Some(count(seen.hwlat.as_ref()?.gaps))),
-        (Column::figure("hwlat max").spare(7), |seen| Some(count(seen.hwlat.as_ref()?.longest_us?))),
+        (Column::figure("hwlat").spare(7), |seen| Some(count(seen.hwlat.as_ref()?.gaps))),
+        (Column::figure("hwlat max").spare(6), |seen| Some(count(seen.hwlat.as_ref()?.longest_us?))),
     ]
 }
 
@@ -84,7 +85,7 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
 }
 
 /// What hwlat saw with interrupts off, in words: gaps of the hardware, or of the virtual machine's host.
-fn below(cell: &CellSummary, seen: &Hwlat, is_named: bool) -> String {
+fn below(cell: &CellSummary, seen: &HwlatGaps, is_named: bool) -> String {
     let name = if is_named { format!("{}: ", cell.name) } else { String::new() };
     let watched = seen.watched_us.map_or_else(|| "an unknown time".to_owned(), |us| duration(us as f64 * 1e3));
     let longest = seen.longest_us.map_or_else(String::new, |us| format!(", the longest {}", duration(us as f64 * 1e3)));

@@ -3,6 +3,9 @@
 use crate::Histogram;
 use serde::{Deserialize, Serialize};
 
+/// The kernel's tracers that follow a cell, in the order in which they run.
+pub const TRACERS: [&str; 3] = ["timerlat", "osnoise", "hwlat"];
+
 /// Results of `timerlat`, `osnoise` and `hwlat` after a cell, one after the other, under the load of the cell, each for
 /// its measured time (Documentation/trace/timerlat-tracer.rst, osnoise-tracer.rst and hwlat_detector.rst).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -22,6 +25,14 @@ pub struct TracersRecord {
 pub struct HwlatRecord {
     /// The CPU.
     pub cpu: u32,
+    /// What its loop saw.
+    #[serde(flatten)]
+    pub gaps: HwlatGaps,
+}
+
+/// Gaps that the loop of `hwlat` saw.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct HwlatGaps {
     /// CPU time of the loop's thread, us; `null`: not readable.
     pub watched_us: Option<u64>,
     /// A gap is longer than this, us.

@@ -89,6 +89,10 @@ fn kernel_or_file(text: &str) -> Result<Kernel, KernelError> {
     })
 }
 
+/// Load and policy of a guest, if no others are given.
+pub(in crate::cli) const GUEST_LOAD: &str = "exec";
+pub(in crate::cli) const GUEST_POLICY: &str = "fifo:90";
+
 const SEARCH_CELL: &str = "\
 The wake-ups of one thread every 100 us, in guests of 200 ms that start at
 different phases. Each late one is repeated with its due time moved earlier, to
@@ -101,10 +105,10 @@ pub(in crate::cli) struct LabSearchCell {
     /// Kernel, e.g. "debian:6.1 preempt=none"
     pub(in crate::cli) kernel: Kernel,
     /// Background load
-    #[arg(long, default_value = "exec")]
+    #[arg(long, default_value = GUEST_LOAD)]
     pub(in crate::cli) load: Load,
     /// Scheduling policy of the thread that wakes up
-    #[arg(long, default_value = "fifo:90")]
+    #[arg(long, default_value = GUEST_POLICY)]
     pub(in crate::cli) policy: Policy,
 }
 
@@ -151,10 +155,10 @@ pub(in crate::cli) struct LabFilmArguments {
     #[arg(long)]
     pub(in crate::cli) witness: Option<Witness>,
     /// Background load of the search
-    #[arg(long, default_value = "exec", requires = "witness")]
+    #[arg(long, default_value = GUEST_LOAD, requires = "witness")]
     pub(in crate::cli) load: Load,
     /// Scheduling policy of the search
-    #[arg(long, default_value = "fifo:90", requires = "witness")]
+    #[arg(long, default_value = GUEST_POLICY, requires = "witness")]
     pub(in crate::cli) policy: Policy,
     /// Directory for film.svg and film.perfetto.json
     #[arg(long, value_name = "DIR")]

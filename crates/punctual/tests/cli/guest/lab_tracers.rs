@@ -56,8 +56,8 @@ fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
     assert!(osnoise.max_single_us.is_some_and(|longest| longest > 0 && longest <= osnoise.noise_us), "{osnoise:?}");
     assert_eq!(osnoise.hardware, 0, "nothing but the kernel holds up a virtual machine: {osnoise:?}");
     let [hwlat] = &seen.hwlat.as_ref().unwrap()[..] else { panic!("{seen:?}") };
-    assert_eq!((hwlat.gaps, hwlat.longest_us, hwlat.lost), (0, None, 0), "{hwlat:?}");
-    assert!(hwlat.watched_us.is_some_and(|us| us >= 10_000), "{hwlat:?}");
+    assert_eq!((hwlat.gaps.gaps, hwlat.gaps.longest_us, hwlat.gaps.lost), (0, None, 0), "{hwlat:?}");
+    assert!(hwlat.gaps.watched_us.is_some_and(|us| us >= 10_000), "{hwlat:?}");
 
     let none = of_kernel(&without).tracers.as_ref().unwrap();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::TestCell;
 use super::worst::in_search;
-use crate::cli::arguments::{LabBisectArguments, LabSearchCell};
+use crate::cli::arguments::{GUEST_LOAD, GUEST_POLICY, LabBisectArguments, LabSearchCell};
 use crate::cli::terminal::{Outcome, note, one_line, output};
 use punctual_campaign::{KernelLimits, LocalOrLab, TestOutcome};
 use punctual_lab::{LabError, Limit};
@@ -65,7 +65,7 @@ fn stretch(cell: LabSearchCell, budget: Span, function: &str, max: Span) -> Resu
 
 fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
     let (load, policy) = match arguments.cost {
-        None => (Load::from_str("exec")?, Policy::from_str("fifo:90")?),
+        None => (Load::from_str(GUEST_LOAD)?, Policy::from_str(GUEST_POLICY)?),
         Some(_) => (Load::NONE, Policy::OTHER),
     };
     let (load, policy) = (arguments.load.unwrap_or(load), arguments.policy.unwrap_or(policy));

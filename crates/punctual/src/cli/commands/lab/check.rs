@@ -1,7 +1,7 @@
 //! `punctual lab check`: tests whether virtual time is independent of other work on this machine.
 
 use super::TestCell;
-use crate::cli::arguments::{Format, LabCheckArguments};
+use crate::cli::arguments::{Format, GUEST_LOAD, GUEST_POLICY, LabCheckArguments};
 use crate::cli::terminal::{ERROR, Outcome, note, output};
 use punctual_campaign::{Executor, LocalOrLab};
 use punctual_model::{CpuSet, Load, Period, Policy, Record, Span};
@@ -23,8 +23,8 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     let kernel = arguments.kernel.to_string();
     let asked = TestCell {
         kernel: arguments.kernel,
-        load: "exec".parse()?,
-        policy: "fifo:90".parse()?,
+        load: GUEST_LOAD.parse()?,
+        policy: GUEST_POLICY.parse()?,
         period: Period::try_from(Span(1_000_000))?,
         task: punctual_model::Task::CLOCK_NANOSLEEP,
         duration: Span(300_000_000),
@@ -35,7 +35,7 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     let (cell, stop) = (session.cell(), session.stop());
     let mut lab = LocalOrLab::new(Arc::new(|line| note(line)));
     let mut measure = || lab.execute(cell, 0, None, stop, &mut |_| ()).map_err(|err| format!("{kernel}: {err}"));
-    note(format_args!("1 of 2: a cell of {} under load exec on {kernel}", cell.duration));
+    note(format_args!("1 of 2: a cell of {} under load {GUEST_LOAD} on {kernel}", cell.duration));
     let alone = measure()?;
     let cpus = sched::affinity(0)?;
     note(format_args!("2 of 2: the same cell under a host load on {}", cpus_of(&cpus)));
@@ -57,10 +57,11 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     Ok(if is_same { 0 } else { ERROR })
 }
 
-/// Starts a busy loop on every CPU, until dropped.
+/// Starts a busy loop on every CPU, until dropped: as nice as this program and its guest.
 fn beside(cpus: &CpuSet) -> Result<Vec<load::Running>, Box<dyn Error>> {
     let cpu: Load = "cpu".parse()?;
-    Ok(load::start(&cpu, &Place { cpus, policy: Policy::OTHER, at_most: LOAD_TIMEOUT })?)
+    let policy = sched::known_policy(0).unwrap_or(Policy::OTHER);
+    Ok(load::start(&cpu, &Place { cpus, policy, at_most: LOAD_TIMEOUT })?)
 }
 
 fn cpus_of(cpus: &CpuSet) -> String {
