@@ -8,8 +8,8 @@ use punctual_model::{Cause, CauseTotal, ExplainRecord, Explanation, Histogram};
 /// in memory, which is another in each build, lets all of them pass it by.
 fn plan(scratch: &Scratch, kernels: &[String]) -> String {
     let plan = format!(
-        "repetitions = 1\nduration = \"300ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = {kernels:?}\nload = [\"mmap\"]\n\
-         policy = [\"fifo:90\"]\nperiod = [\"2500us\"]\nmethod = [\"response:uio\"]\n"
+        "repetitions = 1\nduration = \"600ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = {kernels:?}\nload = [\"mmap\"]\n\
+         policy = [\"fifo:90\"]\nperiod = [\"5ms\"]\nmethod = [\"response:uio\"]\n"
     );
     scratch.file("plan.toml", plan).display().to_string()
 }
