@@ -2,7 +2,7 @@
 
 use super::layers::layers_of;
 use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Layer, LayerTotal, OwnerTotal, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sums over explained wake-ups, including those that are not kept.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,8 @@ struct Total {
     worst_ns: u64,
     wakeups: u64,
     blamed: u64,
-    owners: BTreeMap<String, u64>,
+    /// Time of each owner, ns, and the number of wake-ups with it.
+    owners: BTreeMap<String, (u64, u64)>,
 }
 
 /// Largest number of owners kept for each cause.
@@ -43,10 +44,13 @@ impl Totals {
             self.layers.entry(layer).or_insert(LayerTotal::none(layer)).add(took);
         }
         let mut own: BTreeMap<_, u64> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for share in &explanation.shares {
-            *own.entry((share.cause, share.or)).or_default() += share.total.ns();
-            let total = self.causes.entry((share.cause, share.or)).or_default();
-            *total.owners.entry(share.owner.name.clone()).or_default() += share.total.ns();
+            let (key, name) = ((share.cause, share.or), &share.owner.name);
+            *own.entry(key).or_default() += share.total.ns();
+            let (ns, n) = self.causes.entry(key).or_default().owners.entry(name.clone()).or_default();
+            *ns += share.total.ns();
+            *n += u64::from(seen.insert((key, name)));
         }
         let blamed = own.iter().max_by_key(|(_, ns)| **ns).map(|(key, _)| *key);
         for (key, ns) in own {
@@ -67,7 +71,7 @@ impl Totals {
     pub fn causes(&self) -> Vec<CauseTotal> {
         let total = |(&(cause, or), total): (&(Cause, Option<Cause>), &Total)| {
             let mut owners: Vec<_> = total.owners.iter().collect();
-            owners.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
+            owners.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
             CauseTotal {
                 cause,
                 or,
@@ -78,7 +82,7 @@ impl Totals {
                 owners: owners
                     .into_iter()
                     .take(MAX_OWNERS)
-                    .map(|(name, ns)| OwnerTotal { name: name.clone(), total: Some(Span(*ns)) })
+                    .map(|(name, (ns, n))| OwnerTotal { name: name.clone(), total: Some(Span(*ns)), wakeups: Some(*n) })
                     .collect(),
             }
         };
@@ -152,6 +156,7 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
                 match sum.owners.iter_mut().find(|known| known.name == owner.name) {
                     Some(known) => {
                         known.total = known.total.zip(owner.total).map(|(a, b)| Span(a.ns() + b.ns()));
+                        known.wakeups = known.wakeups.zip(owner.wakeups).map(|(a, b)| a + b);
                     }
                     None => sum.owners.push(owner.clone()),
                 }

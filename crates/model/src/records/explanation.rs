@@ -237,6 +237,8 @@ pub struct OwnerTotal {
     pub name: String,
     /// Its time, ns; `None` in old runs.
     pub total: Option<Span>,
+    /// Number of wake-ups, or gaps, with it; `None` in old runs.
+    pub wakeups: Option<u64>,
 }
 
 /// Forms of an owner in runs.
@@ -245,15 +247,22 @@ pub struct OwnerTotal {
 enum NameOrOwner {
     /// Its name, in old runs.
     Name(String),
-    /// Its name and its time, ns.
-    Owner { name: String, total_ns: Span },
+    /// Its name, its time, ns, and the number of wake-ups or gaps with it; `null` in old runs.
+    Owner {
+        name: String,
+        total_ns: Span,
+        #[serde(default)]
+        wakeups: Option<u64>,
+    },
 }
 
 impl From<NameOrOwner> for OwnerTotal {
     fn from(form: NameOrOwner) -> OwnerTotal {
         match form {
-            NameOrOwner::Name(name) => OwnerTotal { name: of_today(name), total: None },
-            NameOrOwner::Owner { name, total_ns } => OwnerTotal { name: of_today(name), total: Some(total_ns) },
+            NameOrOwner::Name(name) => OwnerTotal { name: of_today(name), total: None, wakeups: None },
+            NameOrOwner::Owner { name, total_ns, wakeups } => {
+                OwnerTotal { name: of_today(name), total: Some(total_ns), wakeups }
+            }
         }
     }
 }
@@ -261,7 +270,7 @@ impl From<NameOrOwner> for OwnerTotal {
 impl From<OwnerTotal> for NameOrOwner {
     fn from(owner: OwnerTotal) -> NameOrOwner {
         match owner.total {
-            Some(total_ns) => NameOrOwner::Owner { name: owner.name, total_ns },
+            Some(total_ns) => NameOrOwner::Owner { name: owner.name, total_ns, wakeups: owner.wakeups },
             None => NameOrOwner::Name(owner.name),
         }
     }

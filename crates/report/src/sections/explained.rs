@@ -275,9 +275,10 @@ pub(crate) fn totals(explained: &ExplainRecord) -> Table {
             count(total.wakeups),
             count(total.blamed),
         ]);
-        let owners = owners(total, is_small).into_iter().map(|(name, ns)| {
+        let owners = owners(total, is_small).into_iter().map(|(name, ns, n)| {
             let known = |of: &dyn Fn(u64) -> String| ns.map_or(UNKNOWN.to_owned(), of);
-            vec![format!("  {name}"), known(&share), known(&time), String::new(), String::new(), String::new()]
+            let n = n.map_or_else(String::new, count);
+            vec![format!("  {name}"), known(&share), known(&time), String::new(), n, String::new()]
         });
         rows.extend(owners);
     }
@@ -291,14 +292,14 @@ pub(crate) fn totals(explained: &ExplainRecord) -> Table {
     Table::new(columns, rows)
 }
 
-/// The owners of a cause that has several, with their time, ns, if known; those with a small one together.
-fn owners(total: &CauseTotal, is_small: impl Fn(u64) -> bool) -> Vec<(&str, Option<u64>)> {
-    let all = total.owners.iter().map(|owner| (owner.name.as_str(), owner.total.map(Span::ns)));
-    let is_shown = |(_, ns): &(&str, Option<u64>)| ns.is_none_or(|ns| !is_small(ns));
-    let mut shown: Vec<_> = all.filter(is_shown).collect();
-    let known: Option<u64> = shown.iter().map(|(_, ns)| *ns).sum();
+/// The owners of a cause that has several, with their time, ns, and number of wake-ups, if known; those with a small
+/// time together.
+fn owners(total: &CauseTotal, is_small: impl Fn(u64) -> bool) -> Vec<(&str, Option<u64>, Option<u64>)> {
+    let all = total.owners.iter().map(|owner| (owner.name.as_str(), owner.total.map(Span::ns), owner.wakeups));
+    let mut shown: Vec<_> = all.filter(|(_, ns, _)| ns.is_none_or(|ns| !is_small(ns))).collect();
+    let known: Option<u64> = shown.iter().map(|(_, ns, _)| *ns).sum();
     let others = known.map(|ns| total.total.ns().saturating_sub(ns)).filter(|ns| !is_small(*ns));
-    shown.extend(others.map(|ns| ("others", Some(ns))));
+    shown.extend(others.map(|ns| ("others", Some(ns), None)));
     if total.owners.len() > 1 { shown } else { Vec::new() }
 }
 

@@ -5,6 +5,7 @@ use super::latencies::latency_or_dash;
 use crate::table::{Column, Table, dash};
 use punctual_analysis::wording::{count, duration, number};
 use punctual_analysis::{CellSummary, CpuNoise, GapRate, NoiseSummary, RunSummary, lost_share};
+use punctual_model::{Cause, OwnerTotal};
 use std::collections::BTreeSet;
 
 /// The gaps of each CPU; `None` where no thread without waits was measured.
@@ -69,15 +70,27 @@ fn counts(cell: &CellSummary, noise: &NoiseSummary, is_named: bool) -> String {
     let loops: Vec<String> = noise.cpus.iter().map(of_loop).collect();
     let switches: Option<u64> = noise.cpus.iter().map(|cpu| cpu.involuntary_switches).sum();
     format!(
-        "{name}{}. Interrupts a second: timer {}, all {}, soft {}. In all: involuntary switches {}, steal {}, SMIs {}.",
+        "{name}{}. Interrupts a second: timer {}, all {}, soft {}{}. In all: involuntary switches {}, steal {}, SMIs {}.",
         loops.join("; "),
         a_second(noise.timer_interrupts_per_second),
         a_second(noise.interrupts_per_second),
         a_second(noise.soft_interrupts_per_second),
+        interrupting(cell, noise),
         known(switches, ""),
         known(noise.steal_ms, " ms"),
         known(noise.smis, ""),
     )
+}
+
+/// How often each interrupt, softirq and timer function that is known by name made a gap, a second of a CPU; empty
+/// unless the gaps were explained.
+fn interrupting(cell: &CellSummary, noise: &NoiseSummary) -> String {
+    let seconds = noise.cpus.iter().map(|cpu| cpu.observed_ns).sum::<u64>() as f64 / 1e9;
+    let causes = cell.explained.iter().flat_map(|explained| &explained.causes);
+    let meant = causes.filter(|total| matches!(total.cause, Cause::Interrupt | Cause::Softirq) && total.or.is_none());
+    let of = |owner: &OwnerTotal| Some(format!("{} {}", owner.name, number(owner.wakeups? as f64 / seconds)));
+    let all: Vec<String> = meant.flat_map(|total| &total.owners).filter_map(of).collect();
+    if all.is_empty() { String::new() } else { format!("; in gaps: {}", all.join(", ")) }
 }
 
 fn of_loop(cpu: &CpuNoise) -> String {

@@ -50,7 +50,7 @@ fn totals_add_up_over_wake_ups() {
     assert_eq!(totals.evidence_ns.iter().sum::<u64>(), totals.late_ns);
     assert_eq!(causes.iter().map(|cause| cause.total.ns()).sum::<u64>(), totals.late_ns);
     let first = &causes[0];
-    let other = punctual_model::OwnerTotal { name: "other".to_owned(), total: Some(first.total) };
+    let other = punctual_model::OwnerTotal { name: "other".to_owned(), total: Some(first.total), wakeups: Some(2) };
     assert_eq!(
         (first.cause, first.wakeups, first.blamed, &first.owners[..]),
         (Cause::HigherPriority, 2, 2, &[other][..])
