@@ -367,12 +367,20 @@ pub(crate) fn start_cell(mut command: Command, cell: &Cell) -> Child {
 
 /// Waits for the first progress line of a cell that was started with `--progress`, about a second after the release of
 /// its threads.
+#[track_caller]
 pub(crate) fn wait_for_progress(child: &mut Child) {
+    progress(child).unwrap_or_else(|said| panic!("no progress: {said}"));
+}
+
+/// As [`wait_for_progress`]; the error is what the cell said instead.
+pub(crate) fn progress(child: &mut Child) -> Result<(), String> {
     let words = child.stderr.as_mut().expect("a pipe");
-    let mut byte = [0];
+    let (mut line, mut byte) = (Vec::new(), [0]);
     while byte != *b"\n" {
-        words.read_exact(&mut byte).expect("a line of progress");
+        words.read_exact(&mut byte).map_err(|err| err.to_string())?;
+        line.extend(byte);
     }
+    if line.starts_with(b"{") { Ok(()) } else { Err(String::from_utf8_lossy(&line).into_owned()) }
 }
 
 /// Reads what a program writes to stderr, up to a line that contains `text`.

@@ -135,6 +135,10 @@ impl Running {
     }
 
     fn has_supervisor_exited(&self) -> bool {
+        // Its ID may be that of another process by now.
+        if self.ended.get().is_some() {
+            return true;
+        }
         match process::reap(Some(self.supervisor)) {
             Ok(Child::Running) => false,
             Ok(Child::Ended(_, status)) => self.ended.set(status).is_ok(),
@@ -202,9 +206,11 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let mut waited = Waited::begin();
-        let _ = process::signal(self.supervisor, libc::SIGTERM);
-        // A worker may have stopped it: it handles the signal once it continues.
-        let _ = process::signal(self.supervisor, libc::SIGCONT);
+        if !self.has_supervisor_exited() {
+            let _ = process::signal(self.supervisor, libc::SIGTERM);
+            // A worker may have stopped it: it handles the signal once it continues.
+            let _ = process::signal(self.supervisor, libc::SIGCONT);
+        }
         while !self.has_supervisor_exited() {
             if waited.look() > STOP_TIMEOUT {
                 let _ = process::signal(self.supervisor, libc::SIGKILL);
