@@ -38,8 +38,9 @@ impl Prepared {
         }
         sched::set_policy(0, Policy::OTHER).map_err(|err| CellError::setting("run at nice 0", err))?;
         // They may wait as long as one of them takes.
-        let busy: Vec<Span> = std::iter::repeat_n(cell.duration, TRACERS.len() + 1).collect();
-        let loads = self.start_load(&[&[cell.conditions.warm_up], &busy[..]].concat())?;
+        let mut busy = vec![cell.duration; TRACERS.len() + 1];
+        busy.push(cell.conditions.warm_up);
+        let loads = self.start_load(&busy)?;
         // The load must not delay the end of a tracer; this thread sleeps meanwhile.
         if let Some(highest) = RtPriority::new(99) {
             sched::set_policy(0, Policy::Fifo(highest)).map_err(|err| CellError::setting("run in real time", err))?;

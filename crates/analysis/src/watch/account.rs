@@ -399,12 +399,12 @@ mod tests {
             let off = What::Switch { prev: 9, prev_priority: 50, prev_state, next: next.0, next_priority: next.1 };
             account.take(Phase::Running, 0, 0, &occupants, all);
             switch(&mut occupants, 0, 0, 0, (9, 50));
-            occupants.has_put_off |= puts_off(&off);
+            occupants.leave(0, 9, puts_off(&off));
             account.take(Phase::Waiting, 0, 10, &occupants, all);
             if puts_off(&off) {
                 account.put_off();
             }
-            switch(&mut occupants, 0, 10, 9, next);
+            occupants.enter(0, 10, next);
             switch(&mut occupants, 0, 80, next.0, IDLE);
             account.take(Phase::Running, resumed, 110, &occupants, all);
             // Behind a thread of its own class it waits as ever.

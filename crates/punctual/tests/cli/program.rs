@@ -374,27 +374,24 @@ pub(crate) fn wait_for_progress(child: &mut Child) {
 
 /// As [`wait_for_progress`]; the error is what the cell said instead.
 pub(crate) fn progress(child: &mut Child) -> Result<(), String> {
+    let line = said_line(child).map_err(|err| err.to_string())?;
+    if line.starts_with('{') { Ok(()) } else { Err(line) }
+}
+
+/// Reads the next line of a program's stderr, and nothing after it.
+fn said_line(child: &mut Child) -> std::io::Result<String> {
     let words = child.stderr.as_mut().expect("a pipe");
     let (mut line, mut byte) = (Vec::new(), [0]);
     while byte != *b"\n" {
-        words.read_exact(&mut byte).map_err(|err| err.to_string())?;
+        words.read_exact(&mut byte)?;
         line.extend(byte);
     }
-    if line.starts_with(b"{") { Ok(()) } else { Err(String::from_utf8_lossy(&line).into_owned()) }
+    Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
 /// Reads what a program writes to stderr, up to a line that contains `text`.
 pub(crate) fn wait_for_line(child: &mut Child, text: &str) {
-    let words = child.stderr.as_mut().expect("a pipe");
-    let (mut line, mut byte) = (Vec::new(), [0]);
-    loop {
-        words.read_exact(&mut byte).unwrap_or_else(|err| panic!("no line `{text}`: {err}"));
-        if byte != *b"\n" {
-            line.extend(byte);
-        } else if String::from_utf8_lossy(&std::mem::take(&mut line)).contains(text) {
-            return;
-        }
-    }
+    while !said_line(child).unwrap_or_else(|err| panic!("no line `{text}`: {err}")).contains(text) {}
 }
 
 /// The record of a started cell.

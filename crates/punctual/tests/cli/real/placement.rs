@@ -114,13 +114,15 @@ fn root_every_process_of_a_load_has_its_cpus_and_policy() {
             continue;
         }
         let least = 40 + cpus.unwrap_or(&all).len() * 6 + 2;
-        let complete = comes_true(|| child.try_wait().unwrap().is_some() || load_of(child.id()).1.len() >= least);
-        if child.try_wait().unwrap().is_some() || !complete {
-            let seen = load_of(child.id());
+        let (mut supervisors, mut workers) = (Vec::new(), Vec::new());
+        comes_true(|| {
+            (supervisors, workers) = load_of(child.id());
+            workers.len() >= least || child.try_wait().unwrap().is_some()
+        });
+        if workers.len() < least {
             kill_and_wait(&mut child);
-            panic!("{least} of {cpus:?} {policy:?}: {seen:?}, {:?}", child.wait_with_output());
+            panic!("{least} of {cpus:?} {policy:?}: {supervisors:?} {workers:?}, {:?}", child.wait_with_output());
         }
-        let (supervisors, workers) = load_of(child.id());
         assert_eq!(supervisors.len(), 7);
         for worker in workers {
             assert_eq!(worker.policy, policy.unwrap_or("other"), "{worker:?}");

@@ -57,10 +57,10 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     Ok(if is_same { 0 } else { ERROR })
 }
 
-/// Starts a busy loop on every CPU, until dropped: as nice as this program and its guest.
+/// Starts a busy loop on every CPU, until dropped: as nice as this program and its guest, and never in real time.
 fn beside(cpus: &CpuSet) -> Result<Vec<load::Running>, Box<dyn Error>> {
     let cpu: Load = "cpu".parse()?;
-    let policy = sched::known_policy(0).unwrap_or(Policy::OTHER);
+    let policy = sched::known_policy(0).filter(|policy| !policy.is_realtime()).unwrap_or(Policy::OTHER);
     Ok(load::start(&cpu, &Place { cpus, policy, at_most: LOAD_TIMEOUT })?)
 }
 
