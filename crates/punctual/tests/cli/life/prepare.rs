@@ -4,7 +4,7 @@ use super::roles::records;
 use crate::places::{Places, go_on, names};
 use crate::program::{
     Machine, Scratch, Start, a_cpu, cell, command, finish, is_root, kill_and_wait, machine, machine_and_scratch,
-    punctual, record, run, running, skip_unless, start_cell, wait_for_progress,
+    punctual, record, run, running, skip_unless, start_cell, wait_for_line, wait_for_progress,
 };
 use punctual_model::{Cell, Conditions, Prepare, Record, Span};
 use punctual_sys::process;
@@ -470,7 +470,7 @@ fn a_command_that_waits_says_once_for_what() {
     assert!(refused.stderr.starts_with(&told) && refused.stderr.contains(" UTC); wait for it"), "{refused:?}");
     let mut recover = on(scratch.dir(), "recover --wait");
     let mut recover = recover.start_piped();
-    wait_for_progress(&mut recover);
+    wait_for_line(&mut recover, &format!("punctual: waiting for {holder}"));
     process::signal(campaign.id(), libc::SIGINT).unwrap();
     campaign.wait().unwrap();
     let said = finish(recover);
