@@ -119,6 +119,7 @@ impl RunBuilder {
                 samples: false,
                 shard: None,
                 failed: Vec::new(),
+                films: Vec::new(),
             },
             entries: Vec::new(),
         }

@@ -106,6 +106,7 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         samples,
         shard: None,
         failed: Vec::new(),
+        films: Vec::new(),
     };
     if let Some(cell) = header.cells.iter().find(|cell| samples && cell.task.is_reported()) {
         return Err(format!("unsupported: samples of {}, which reports no single latency", cell.task.label()).into());

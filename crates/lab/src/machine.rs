@@ -296,7 +296,7 @@ impl Setup {
         LabError::Kernel { kernel: self.name.clone(), reason }
     }
 
-    fn error(&self, reason: String) -> LabError {
+    pub(super) fn error(&self, reason: String) -> LabError {
         LabError::Guest { kernel: self.name.clone(), reason }
     }
 }

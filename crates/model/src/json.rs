@@ -1,7 +1,7 @@
 //! JSON of records and cells, parsed here: each other crate that did so would compile the parsers of all types again.
 
 use crate::{
-    BootLine, Cell, Entry, Failed, Header, ImportHeader, Imported, LoadRecord, MonitorLine, Progress, Record,
+    BootLine, Cell, Entry, Failed, Header, ImportHeader, Imported, KeptFilm, LoadRecord, MonitorLine, Progress, Record,
     TargetRecord,
 };
 use serde::Deserialize;
@@ -34,6 +34,12 @@ pub fn entry(text: &[u8]) -> Result<Entry> {
 /// Parses a failed measurement.
 #[inline(never)]
 pub fn failed(text: &[u8]) -> Result<Failed> {
+    from_slice(text)
+}
+
+/// Parses a film that is kept with a run.
+#[inline(never)]
+pub fn kept_film(text: &[u8]) -> Result<KeptFilm> {
     from_slice(text)
 }
 

@@ -10,7 +10,7 @@ pub(crate) mod record;
 pub(crate) mod run;
 
 pub use boots::{BootEvent, BootLine, BootStep, BootSteps, RunningKernel};
-pub use delay::{Delay, DelayKind, Film, Frame, LongestDelays, Piece, Witness, WitnessError, without_module};
+pub use delay::{Delay, DelayKind, Film, Frame, KeptFilm, LongestDelays, Piece, Witness, WitnessError, without_module};
 pub use explanation::{
     AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,
     Explain, ExplainRecord, Explanation, GuestStop, GuestTids, HostLanes, HostPiece, HostState, IrqLatency, MarkTime,

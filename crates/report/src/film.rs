@@ -1,6 +1,6 @@
-//! The execution of one late wake-up: text, a picture and a timeline for Perfetto.
+//! The execution of one late wake-up: text, and a timeline for Perfetto.
 
-use punctual_model::{DelayKind, Film};
+use punctual_model::{Cell, DelayKind, Film};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -10,14 +10,10 @@ pub const SEARCH_LIMITS: &str = "One CPU in virtual time: no lock held on anothe
 
 /// Functions listed.
 const LISTED: usize = 10;
-/// Size of the picture, pixels.
-const WIDTH: f64 = 1200.0;
-const ROW: usize = 18;
-const HEAD: usize = 28;
-/// Narrower frames are left out of the picture, pixels.
-const NARROWEST: f64 = 0.3;
-/// Frames of at least so many pixels have their name in them.
-const NAMED: f64 = 60.0;
+/// What a film of a run shows: its cell, its block and its cycle.
+pub fn film_title(cell: &Cell, block: u32, cycle: u64) -> String {
+    format!("{}, {}, {}, block {block}, cycle {cycle}", cell.kernel, cell.load, cell.policy)
+}
 
 /// The kinds of a delay and its ten longest functions.
 pub fn film_text(film: &Film) -> String {
@@ -51,54 +47,6 @@ pub fn film_timeline(film: &Film, title: &str) -> Value {
         "otherData": { "tool": punctual_model::TOOL, "limits": SEARCH_LIMITS } })
 }
 
-/// The film as a picture: callers above what they call, instructions from left to right.
-pub fn film_svg(film: &Film, title: &str) -> String {
-    let all = film.instructions().max(1) as f64;
-    let frames = film.frames();
-    let rows = frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(0);
-    let height = HEAD + rows * ROW + ROW;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" \
-         font-size=\"11\"><title>{title}</title><text x=\"4\" y=\"18\">{title}: {} instructions</text>\n",
-        film.instructions(),
-        title = escaped(title)
-    );
-    for frame in frames {
-        let [x, width] = [frame.from, frame.to - frame.from].map(|n| n as f64 * WIDTH / all);
-        if width < NARROWEST {
-            continue;
-        }
-        let (y, name) = (HEAD + frame.depth * ROW, escaped(frame.function));
-        let _ = write!(
-            svg,
-            "<g><title>{name}: {} instructions from {}</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" \
-             height=\"{}\" fill=\"hsl({},60%,75%)\" stroke=\"#fff\" stroke-width=\"0.3\"/>",
-            frame.to - frame.from,
-            frame.from,
-            ROW - 1,
-            hue(frame.function)
-        );
-        if width >= NAMED {
-            // Six pixels a character.
-            let fitting: String =
-                name.chars().take((0..200).take_while(|n| f64::from(n + 1) * 6.0 < width).count()).collect();
-            let _ = write!(svg, "<text x=\"{:.1}\" y=\"{}\">{fitting}</text>", x + 2.0, y + 13);
-        }
-        svg += "</g>\n";
-    }
-    svg + "</svg>\n"
-}
-
-/// A color for a function, the same in each picture.
-fn hue(function: &str) -> u32 {
-    function.bytes().fold(7_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % 360
-}
-
-/// Text in XML. Names of functions have none of these characters.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,12 +54,8 @@ mod tests {
 
     #[test]
     fn a_film_has_the_same_instructions_in_each_form() {
-        let piece = |function: &str, from, instructions, depth| Piece {
-            function: function.to_owned(),
-            from,
-            instructions,
-            depth,
-        };
+        let piece =
+            |function: &str, from, instructions, depth| Piece { function: function.into(), from, instructions, depth };
         let pieces = vec![
             piece("planted", 0, 37_000, 0),
             piece("asm_sysvec", 37_000, 900, 0),
@@ -128,7 +72,5 @@ mod tests {
         let slices: Vec<_> =
             timeline["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").collect();
         assert_eq!((slices.len(), &slices[0]["dur"], &slices[1]["ts"]), (3, &json!(37.0), &json!(37.0)));
-        let svg = film_svg(&film, "a <b>");
-        assert!(svg.contains("a &lt;b&gt;: 38000 instructions") && svg.matches("<rect").count() == 3, "{svg}");
     }
 }

@@ -13,6 +13,7 @@ mod cyclictest;
 mod details;
 mod differences;
 mod explained;
+mod film;
 mod history;
 mod machine;
 mod markup;
@@ -34,6 +35,7 @@ use super::{OwnRun, Results};
 use crate::cells::{self, letter, members};
 use crate::words::Counted;
 use axes::Axes;
+pub use film::film_svg;
 pub use history::history_html;
 use markup::{Markup, Prose, Text};
 use matrix::Heat;
@@ -133,6 +135,7 @@ fn proof(
     if !are_explained {
         cells(page);
     }
+    film::write(page, runs);
     topic(page, runs, "noise", noise::of);
     topic(page, runs, "layers", floor::layers);
     topic(page, runs, "floor", floor::settings);

@@ -43,13 +43,13 @@ use std::time::{Duration, SystemTime};
 
 pub use again::{AgainDocument, JudgedAgain};
 pub use doctor::Examination;
-pub use film::{SEARCH_LIMITS, film_svg, film_text, film_timeline};
+pub use film::{SEARCH_LIMITS, film_text, film_timeline, film_title};
 pub use formats::{
     GnuplotKind, Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap,
 };
 pub use frontier::SearchReport;
 pub use history::{Buckets, History, HistoryDocument, Judgment};
-pub use html::{Picture, history_html, html, pictures, tune_html};
+pub use html::{Picture, film_svg, history_html, html, pictures, tune_html};
 pub use kernels::KernelPair;
 pub use lines::COLORS;
 pub use list::{size, text as list_text};

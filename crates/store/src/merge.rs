@@ -14,7 +14,7 @@ use super::reader::Damage;
 use belonging::{Guests, why_apart};
 use output::Output;
 use part::Place;
-use punctual_model::{Failed, Header, Order, Planned, Shard, planned_order};
+use punctual_model::{Failed, Header, KeptFilm, Order, Planned, Shard, planned_order};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -147,6 +147,11 @@ pub fn merge(parts: Vec<Part>, out: &Path, force: bool) -> Result<Merged, MergeE
     }
     if is_changed || parts[0].header.failed != failed {
         super::failed::keep(out, &failed)?;
+    }
+    let mut films: Vec<KeptFilm> = parts.iter().flat_map(|part| super::films::of_directory(&part.dir)).collect();
+    if !films.is_empty() {
+        films.order_by_key(super::films::wake_up);
+        super::films::write(out, films)?;
     }
     Ok(Merged { made: lines.len(), all, incomplete, failed, damage, notes, is_changed })
 }

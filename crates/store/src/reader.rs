@@ -32,6 +32,8 @@ impl Run {
         header.plan.until = None;
         header.failed.retain(|failed| failed.planned.cell_index == index);
         header.failed.iter_mut().for_each(|failed| failed.planned.cell_index = 0);
+        header.films.retain(|film| film.planned.cell_index == index);
+        header.films.iter_mut().for_each(|film| film.planned.cell_index = 0);
         self.entries.retain(|entry| entry.planned.cell_index == index);
         self.entries.iter_mut().for_each(|entry| entry.planned.cell_index = 0);
     }
@@ -93,6 +95,7 @@ pub(super) fn read_sharing(dir: &Path, share: fn(&mut Hosts, Entry) -> Entry) ->
             let failed = super::failed::of_run(path.parent().unwrap_or(dir), &header).into_iter();
             header.failed =
                 failed.filter(|failed| !seen.contains(&(failed.planned.block, failed.planned.cell_index))).collect();
+            header.films = super::films::of_run(path.parent().unwrap_or(dir), &entries);
             return Ok(Run { header, entries, damage });
         }
         for entry in on_all_cpus(&batch, |line| entry(line, &header)) {

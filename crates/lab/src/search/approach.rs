@@ -28,6 +28,8 @@ pub struct Woken {
     pub due_ns: u64,
     /// The clock reading after it.
     pub woke_ns: u64,
+    /// The clock reading before its wait.
+    pub waits_ns: u64,
 }
 
 impl Search {
@@ -106,13 +108,11 @@ impl Approach<'_> {
         });
         ended.map_err(|gone| self.search.failed(&files, gone))?;
         let woken = setup.result(&files, MOVED)?;
-        let woken = woken.split_once(' ').and_then(|(due, woke)| {
-            let number = |text| u64::from_str_radix(text, 16).ok();
-            Some(Woken { due_ns: number(due)?, woke_ns: number(woke)? })
-        });
+        let mut numbers = woken.split(' ').map_while(|text| u64::from_str_radix(text, 16).ok());
+        let woken = (|| Some(Woken { due_ns: numbers.next()?, woke_ns: numbers.next()?, waits_ns: numbers.next()? }))();
         let woken = woken.ok_or_else(|| LabError::program("lab", "the guest reported no wake-up"))?;
         let latency_ns = woken.woke_ns.saturating_sub(woken.due_ns.saturating_sub(earlier_ns));
-        let film = symbols.map(|symbols| film::read(&log, latency_ns, Wake::Last, symbols)).transpose()?;
-        Ok((woken, film))
+        let film = symbols.map(|symbols| film::read(&log, latency_ns, Wake::Last, symbols)).transpose();
+        Ok((woken, film.map_err(|err| setup.error(err.to_string()))?))
     }
 }

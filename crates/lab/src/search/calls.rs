@@ -42,7 +42,7 @@ pub(super) struct Calls {
 const INDIRECT: &str = "__x86_indirect_thunk";
 
 /// Entries of interrupts (arch/x86/entry/entry_64.S).
-fn is_entry(name: &str) -> bool {
+pub(super) fn is_entry(name: &str) -> bool {
     name.starts_with("asm_sysvec_") || name == "asm_common_interrupt"
 }
 

@@ -20,6 +20,8 @@ const TIMER_EVENT: &str = "apic_local_deliver vector 0 ";
 
 /// Entry of the timer's interrupt (arch/x86/include/asm/idtentry.h).
 const TIMER_INTERRUPT: &str = "asm_sysvec_apic_timer_interrupt";
+/// Functions that call the scheduler if another thread shall run (kernel/sched/core.c).
+const RESCHEDULES: [&str; 3] = ["__cond_resched", "preempt_schedule_common", "preempt_schedule_irq"];
 /// Function that changes to the stack of another thread (arch/x86/entry/entry_64.S).
 const SWITCH: &str = "__switch_to_asm";
 
@@ -76,16 +78,24 @@ impl Log {
         }
     }
 
-    /// Index after the last instruction before `expiry` that disabled interrupts; of another kind, of the first
-    /// instruction of the function that was executed.
-    fn began(&self, expiry: usize, kind: DelayKind, symbols: &Symbols) -> Option<usize> {
-        let before = self.executed.get(..expiry)?;
-        let last = symbols.index(*before.last()?);
-        let is_before = |address: &u64| match kind {
-            DelayKind::InterruptsOff => self.kind(*address) == Some(Instruction::DisablesInterrupts),
-            _ => symbols.index(*address) != last,
-        };
-        before.iter().rposition(is_before).map(|at| at + 1)
+    /// Distances from `expiry` back to where what delays the wake-up may begin, in ascending order: where the
+    /// interrupted function was entered, and after the last instruction that disabled interrupts, of a program, of a
+    /// function that calls the scheduler if needed, or of an entry of interrupts.
+    fn beginnings(&self, expiry: usize, symbols: &Symbols) -> Vec<u64> {
+        let Some(before) = self.executed.get(..expiry) else { return Vec::new() };
+        let interrupted = before.last().map(|address| symbols.index(*address));
+        let last = |is_it: &dyn Fn(u64) -> bool| before.iter().rposition(|address| is_it(*address));
+        let ends = [
+            last(&|address| Some(symbols.index(address)) != interrupted),
+            last(&|address| self.kind(address) == Some(Instruction::DisablesInterrupts)),
+            last(&|address| address < super::symbols::KERNEL),
+            last(&|address| RESCHEDULES.contains(&symbols.name(symbols.index(address)))),
+            last(&|address| super::calls::is_entry(symbols.name(symbols.index(address)))),
+        ];
+        let mut distances: Vec<u64> = ends.into_iter().flatten().map(|at| (expiry - at - 1) as u64).collect();
+        distances.sort_unstable();
+        distances.dedup();
+        distances
     }
 
     fn kind(&self, address: u64) -> Option<Instruction> {
@@ -137,11 +147,11 @@ pub(super) enum Wake {
     First,
 }
 
-/// A film, and a guess from what was executed before it.
+/// A film, and guesses from what was executed before it.
 pub(super) struct Footage {
     pub(super) film: Film,
-    /// How much earlier what delays the wake-up probably begins, ns.
-    pub(super) began_ns: u64,
+    /// How much earlier what delays the wake-up may begin, ns, in ascending order.
+    pub(super) beginnings_ns: Vec<u64>,
 }
 
 /// Reads the log of a wake-up with this latency. Errors: if the timer did not expire so many instructions before the
@@ -160,8 +170,8 @@ pub(super) fn read(path: &Path, latency_ns: u64, wake: Wake, symbols: &Symbols) 
     let own = log.own_expiry(from);
     let (expiry, is_taken) = (own.unwrap_or(from), own.is_none());
     let film = film(&log, [from, expiry, woke], is_taken, symbols);
-    let began_ns = log.began(expiry, film.kind(), symbols).map_or(0, |began| (expiry - began) as u64);
-    Ok(Footage { film, began_ns })
+    let beginnings_ns = log.beginnings(expiry, symbols);
+    Ok(Footage { film, beginnings_ns })
 }
 
 /// The film of the instructions from a due time to the wake-up.
@@ -194,7 +204,7 @@ fn film(log: &Log, [from, expiry, woke]: [usize; 3], mut is_taken: bool, symbols
         match film.pieces.last_mut() {
             Some(piece) if !is_new && last == Some(function) => piece.instructions += 1,
             _ => film.pieces.push(Piece {
-                function: name.to_owned(),
+                function: name.into(),
                 from: since as u64,
                 instructions: 1,
                 depth: calls.depth(),
@@ -272,13 +282,10 @@ mod tests {
             (None, "nop"),
         ];
         let path = scratch.file("log", log(&executed));
-        let Footage { film, began_ns } = read(&path, 14, Wake::Last, &symbols()).unwrap();
-        assert_eq!(began_ns, 2, "where the interrupted function was entered");
-        let pieces: Vec<_> = film
-            .pieces
-            .iter()
-            .map(|piece| (piece.function.as_str(), piece.from, piece.instructions, piece.depth))
-            .collect();
+        let Footage { film, beginnings_ns } = read(&path, 14, Wake::Last, &symbols()).unwrap();
+        assert_eq!(beginnings_ns, [1, 2, 3], "interrupts off, where the function was entered, a program");
+        let pieces: Vec<_> =
+            film.pieces.iter().map(|piece| (&*piece.function, piece.from, piece.instructions, piece.depth)).collect();
         let interrupt = TIMER_INTERRUPT;
         assert_eq!(
             pieces,

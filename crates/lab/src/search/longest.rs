@@ -1,17 +1,19 @@
-//! The search: samples wake-ups in guests of different phases, and refines the late ones.
+//! The search: samples wake-ups in guests of different phases, and refines the latest of several guests.
 
 use super::super::{LabError, Monitor, regular_file};
 use super::film::{self, Footage};
 use super::{Search, Symbols, refine};
-use punctual_model::{Delay, DelayKind, Film, LongestDelays, Record, Span, Witness, Worst};
+use punctual_model::{Delay, DelayKind, Film, LongestDelays, Span, Witness, Worst};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Largest file of an interrupted search, bytes: some kilobytes a delay.
 const LARGEST_STATE: u64 = 64 << 20;
-/// Late wake-ups of a guest that are refined.
-const REFINED_PER_GUEST: usize = 4;
+/// Guests after which the latest of their wake-ups are refined, and the most of these: about half of the CPU time each.
+const GUESTS_PER_ROUND: u32 = 8;
+const REFINED_PER_ROUND: usize = 4;
 /// Times that one function is refined, unless a sampled wake-up is later than all its delays so far.
 const REFINED_PER_FUNCTION: u32 = 2;
 /// Delays kept for each one that is listed: memory does not grow with the budget.
@@ -42,9 +44,13 @@ struct Found<'a> {
     delays: BTreeMap<Place, Delay>,
     /// Refinements, and the longest latency, by kind and function of the sampled wake-up.
     refined: BTreeMap<Place, (u32, u64)>,
+    late: Late,
 }
 
 type Place = (DelayKind, String);
+
+/// The latest wake-ups of each guest since the last refinements, with the block of the guest.
+type Late = Vec<(u32, Worst)>;
 
 /// A search between two guests, as a file keeps it.
 #[derive(Serialize, Deserialize)]
@@ -55,6 +61,7 @@ struct State {
     result: LongestDelays,
     delays: Vec<(Place, Delay)>,
     refined: Vec<(Place, (u32, u64))>,
+    late: Late,
 }
 
 impl Search {
@@ -81,8 +88,15 @@ impl Search {
             seed: limit.seed,
             ..LongestDelays::default()
         };
-        let mut found =
-            Found { search: self, symbols, limit, result, delays: BTreeMap::new(), refined: BTreeMap::new() };
+        let mut found = Found {
+            search: self,
+            symbols,
+            limit,
+            result,
+            delays: BTreeMap::new(),
+            refined: BTreeMap::new(),
+            late: Late::new(),
+        };
         if let Some(state) = state.filter(|state| state.exists()) {
             found.go_on_from(state)?;
         }
@@ -91,11 +105,16 @@ impl Search {
                 break;
             }
             found.guest(block, monitor)?;
+            if found.result.guests % GUESTS_PER_ROUND == 0 {
+                found.refine_latest(monitor)?;
+            }
             state.map_or(Ok(()), |state| found.save(state))?;
             if found.result.failed.len() >= MAX_FAILED {
                 break;
             }
         }
+        // Not part of the state: with a larger budget they are chosen among those of more guests.
+        found.refine_latest(monitor)?;
         Ok(found.finish())
     }
 
@@ -107,7 +126,7 @@ impl Search {
 }
 
 impl Found<'_> {
-    /// Samples one guest and refines its late wake-ups.
+    /// Samples one guest.
     fn guest(&mut self, block: u32, monitor: Monitor<'_>) -> Result<(), LabError> {
         let record = self.search.sample(block, monitor);
         self.result.searched_ns += self.search.guest_ns(block);
@@ -116,9 +135,30 @@ impl Found<'_> {
         if let Some(failure) = record.loads.iter().find_map(|load| load.failure.as_ref()) {
             self.result.failed.push(format!("guest {block}: load: {}", failure.reason));
         }
-        for worst in self.late(&record) {
-            let refined = self.refine(block, worst, monitor);
-            self.unless_failed(block, refined)?;
+        let Some(thread) = record.threads.first() else { return Ok(()) };
+        self.result.sampled += thread.recorded;
+        let latest = thread.histogram.max_ns.map_or(0, positive);
+        self.result.sampled_max_ns = self.result.sampled_max_ns.max(latest);
+        let usual = thread.histogram.min_ns.map_or(0, positive);
+        let is_late = |worst: &&Worst| positive(worst.latency_ns) > 2 * usual || positive(worst.latency_ns) == latest;
+        self.late.extend(thread.worst.iter().filter(is_late).map(|worst| (block, *worst)));
+        Ok(())
+    }
+
+    /// Refines late wake-ups of different lengths since the last refinements: the latest, then the latest that is by a
+    /// third less late than the one before.
+    fn refine_latest(&mut self, monitor: Monitor<'_>) -> Result<(), LabError> {
+        let mut late = std::mem::take(&mut self.late);
+        late.sort_by_key(|(block, worst)| (Reverse(worst.latency_ns), *block, worst.cycle));
+        let (mut below, mut refined) = (u64::MAX, 0);
+        for (block, worst) in late {
+            if positive(worst.latency_ns) <= below && refined < REFINED_PER_ROUND {
+                refined += 1;
+                let done = self.refine(block, worst, monitor);
+                if self.unless_failed(block, done)?.is_some() {
+                    below = positive(worst.latency_ns) / 3 * 2;
+                }
+            }
         }
         Ok(())
     }
@@ -135,31 +175,12 @@ impl Found<'_> {
         }
     }
 
-    /// Counts the wake-ups of a record, and returns late ones of different lengths: the latest, then the latest that is
-    /// by a third less late than the one before.
-    fn late(&mut self, record: &Record) -> Vec<Worst> {
-        let Some(thread) = record.threads.first() else { return Vec::new() };
-        self.result.sampled += thread.recorded;
-        let ns = |latency: i64| u64::try_from(latency).unwrap_or(0);
-        self.result.sampled_max_ns = self.result.sampled_max_ns.max(thread.histogram.max_ns.map_or(0, ns));
-        let usual = thread.histogram.min_ns.map_or(0, ns);
-        let mut below = u64::MAX;
-        let mut late = Vec::new();
-        for worst in thread.worst.iter().filter(|worst| ns(worst.latency_ns) > 2 * usual) {
-            if ns(worst.latency_ns) <= below && late.len() < REFINED_PER_GUEST {
-                below = ns(worst.latency_ns) / 3 * 2;
-                late.push(*worst);
-            }
-        }
-        late
-    }
-
     /// Moves the due time of a late wake-up to the beginning of its delay.
     fn refine(&mut self, block: u32, worst: Worst, monitor: Monitor<'_>) -> Result<(), LabError> {
         let search = self.search;
         let cycle = search.cell_of(block).first_cycle() + worst.cycle;
         let period_ns = search.cell.period.ns();
-        let sampled_ns = u64::try_from(worst.latency_ns).unwrap_or(0);
+        let sampled_ns = positive(worst.latency_ns);
         if sampled_ns + period_ns > film::LONGEST_NS {
             let reason = format!("cycle {cycle} is {} late, too long for a film", Span(sampled_ns));
             self.result.failed.push(format!("guest {block}: {reason}"));
@@ -167,14 +188,14 @@ impl Found<'_> {
         }
         let approach = search.approach(block, cycle, monitor)?;
         self.result.searched_ns += cycle * period_ns;
-        let (first, Footage { film: seen, began_ns }) = approach.footage(0, self.symbols, monitor)?;
+        let (first, Footage { film: seen, beginnings_ns }) = approach.footage(0, self.symbols, monitor)?;
         self.result.moved += 1;
         let place = (seen.kind(), function_of(&seen));
         let (times, longest_ns) = self.refined.get(&place).copied().unwrap_or_default();
         if times >= REFINED_PER_FUNCTION && longest_ns >= sampled_ns {
             return Ok(());
         }
-        let refined = refine(first, began_ns, period_ns, |earlier_ns| approach.wake(earlier_ns, monitor))?;
+        let refined = refine(first, &beginnings_ns, |earlier_ns| approach.wake(earlier_ns, monitor))?;
         let (_, film) = approach.film(refined.earlier_ns, self.symbols, monitor)?;
         self.result.moved += u64::from(refined.tried) + 1;
         self.result.searched_ns += u64::from(refined.tried) * refined.latency_ns;
@@ -214,7 +235,7 @@ impl Found<'_> {
     /// Takes over a search that was interrupted. Errors: if the file is of another search, or cannot be read.
     fn go_on_from(&mut self, path: &Path) -> Result<(), LabError> {
         let text = regular_file::read(path, LARGEST_STATE)?;
-        let State { key, top, result, delays, refined } = serde_json::from_slice(&text)
+        let State { key, top, result, delays, refined, late } = serde_json::from_slice(&text)
             .map_err(|err| LabError::file(path, format!("no state of a search: {err}")))?;
         let asked = |of: &LongestDelays| (of.kernel.clone(), of.load.clone(), of.policy.clone(), of.seed);
         if (key, top, asked(&result)) != (self.search.setup.key(), self.limit.top, asked(&self.result)) {
@@ -226,6 +247,7 @@ impl Found<'_> {
         self.result = result;
         self.delays = delays.into_iter().collect();
         self.refined = refined.into_iter().collect();
+        self.late = late;
         Ok(())
     }
 
@@ -239,6 +261,7 @@ impl Found<'_> {
             result: self.result.clone(),
             delays: pairs(&self.delays),
             refined: pairs(&self.refined),
+            late: self.late.clone(),
         };
         let text = serde_json::to_vec(&state).map_err(|err| LabError::file(path, err))?;
         punctual_host::file::replace(path, &text).map_err(|err| LabError::file(path, err))
@@ -250,6 +273,11 @@ impl Found<'_> {
         delays.truncate(self.limit.top);
         LongestDelays { delays, ..self.result }
     }
+}
+
+/// A latency, ns; 0 before the due time.
+fn positive(latency_ns: i64) -> u64 {
+    u64::try_from(latency_ns).unwrap_or(0)
 }
 
 /// The function with most instructions of its own.

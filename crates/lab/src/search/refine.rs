@@ -22,16 +22,17 @@ pub(super) struct Refined {
     pub(super) tried: u32,
 }
 
-/// Moves the due time of the wake-up `first`, at most `most_ns` earlier, as long as it wakes at the same instant, to
-/// the nanosecond: one nanosecond earlier it would have woken before the delay. `wake` lets it wake with a due time
-/// that is so much earlier; `guess_ns` saves most of them if the delay begins there. Errors: those of `wake`.
+/// Moves the due time of the wake-up `first`, at most to the beginning of its wait, as long as it wakes at the same
+/// instant, to the nanosecond: one nanosecond earlier it would have woken before the delay. `wake` lets it wake with a
+/// due time that is so much earlier; `guesses_ns`, in ascending order, save most of them if the delay begins at one.
+/// Errors: those of `wake`.
 pub(super) fn refine<E>(
     first: Woken,
-    guess_ns: u64,
-    most_ns: u64,
+    guesses_ns: &[u64],
     mut wake: impl FnMut(u64) -> Result<Woken, E>,
 ) -> Result<Refined, E> {
     let latency_of = |woken: Woken, earlier_ns: u64| woken.woke_ns.saturating_sub(woken.due_ns) + earlier_ns;
+    let most_ns = first.due_ns.saturating_sub(first.waits_ns);
     let tolerance = TOLERANCE_NS.min(latency_of(first, 0) / 4);
     let mut refined = Refined { earlier_ns: 0, latency_ns: latency_of(first, 0), is_whole: true, tried: 0 };
     let mut try_at = |refined: &mut Refined, earlier_ns: u64| {
@@ -44,7 +45,8 @@ pub(super) fn refine<E>(
         Ok(is_delayed)
     };
     let (mut delayed, mut before) = (0, None);
-    for earlier_ns in [guess_ns + AROUND_GUESS_NS, guess_ns.saturating_sub(AROUND_GUESS_NS), most_ns] {
+    let around = |guess_ns: &u64| [guess_ns + AROUND_GUESS_NS, guess_ns.saturating_sub(AROUND_GUESS_NS)];
+    for earlier_ns in guesses_ns.iter().flat_map(around).chain([most_ns]) {
         let is_open = earlier_ns > delayed && before.is_none_or(|before| earlier_ns < before) && earlier_ns <= most_ns;
         if is_open {
             if try_at(&mut refined, earlier_ns)? { delayed = earlier_ns } else { before = Some(earlier_ns) }
@@ -68,7 +70,7 @@ mod tests {
         move |earlier| {
             let due = 1_000_000 - earlier;
             let woke = if (begin..end).contains(&due) { end } else { due };
-            Ok(Woken { due_ns: 1_000_000, woke_ns: woke + 4_000 })
+            Ok(Woken { due_ns: 1_000_000, woke_ns: woke + 4_000, waits_ns: 905_000 })
         }
     }
 
@@ -83,8 +85,9 @@ mod tests {
             (100_000, 1_300_000, 95_000, false),
         ] {
             let wake = with_delay(begin, end);
-            for (guess_ns, most_tried) in [(0, 20), (earlier_ns, 9), (earlier_ns + 20, 9), (50_000, 20), (99_999, 20)] {
-                let refined = refine(wake(0).unwrap(), guess_ns, 95_000, &wake).unwrap();
+            for (guess_ns, most_tried) in [(0, 20), (earlier_ns, 11), (earlier_ns + 20, 11), (50_000, 20), (99_999, 20)]
+            {
+                let refined = refine(wake(0).unwrap(), &[10, guess_ns], &wake).unwrap();
                 assert_eq!((refined.earlier_ns, refined.is_whole), (earlier_ns, is_whole), "{begin} {guess_ns}");
                 assert_eq!(refined.latency_ns, end + 4_000 - (1_000_000 - earlier_ns), "{begin}");
                 assert!(refined.tried <= most_tried, "{begin}, {guess_ns}: {}", refined.tried);

@@ -1,10 +1,12 @@
 //! Delays of wake-ups that were searched in virtual time, and the execution of one of them.
 
+use super::run::Planned;
 use crate::words::word::words;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 words! {
     /// What the longest part of a delay was.
@@ -73,10 +75,10 @@ impl<'de> Deserialize<'de> for Witness {
 }
 
 /// A stretch of instructions in one function, called through the same others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// Name of the function, with its module; `user` in programs.
-    pub function: String,
+    pub function: Arc<str>,
     /// Instructions from the due time to its first.
     pub from: u64,
     /// Number of instructions, calls left out.
@@ -86,7 +88,8 @@ pub struct Piece {
 }
 
 /// The execution of a late wake-up, from its due time to its reading of the clock.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "Packed", try_from = "Packed")]
 pub struct Film {
     /// All instructions in order.
     pub pieces: Vec<Piece>,
@@ -99,6 +102,9 @@ pub struct Film {
 }
 
 impl Film {
+    /// The most callers of a piece of a film that is read.
+    const DEEPEST: usize = 256;
+
     /// All instructions: the latency, ns.
     pub fn instructions(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.instructions).sum()
@@ -123,7 +129,7 @@ impl Film {
         for piece in &self.pieces {
             open.retain(|place| frames[*place].depth <= piece.depth);
             let innermost = open.last().map(|place| (frames[*place].depth, frames[*place].function));
-            if innermost != Some((piece.depth, piece.function.as_str())) {
+            if innermost != Some((piece.depth, &*piece.function)) {
                 open.retain(|place| frames[*place].depth < piece.depth);
                 open.push(frames.len());
                 let Piece { function, from, depth, .. } = piece;
@@ -141,6 +147,63 @@ impl Film {
         let kinds = DelayKind::ALL.into_iter().zip(self.kinds).rev();
         kinds.max_by_key(|(_, instructions)| *instructions).map_or(DelayKind::Other, |(kind, _)| kind)
     }
+}
+
+/// A film as JSON: each name once.
+#[derive(Serialize, Deserialize)]
+struct Packed {
+    functions: Vec<Arc<str>>,
+    /// Place of the function, number of instructions, number of callers.
+    pieces: Vec<(usize, u64, usize)>,
+    kinds: [u64; DelayKind::ALL.len()],
+    begins: String,
+    path: Vec<String>,
+}
+
+impl From<Film> for Packed {
+    fn from(film: Film) -> Packed {
+        let Film { pieces, kinds, begins, path } = film;
+        let mut places = HashMap::new();
+        let mut functions = Vec::new();
+        let packed = pieces.into_iter().map(|Piece { function, from: _, instructions, depth }| {
+            let place = *places.entry(function).or_insert_with_key(|function| {
+                functions.push(Arc::clone(function));
+                functions.len() - 1
+            });
+            (place, instructions, depth)
+        });
+        let pieces = packed.collect();
+        Packed { functions, pieces, kinds, begins, path }
+    }
+}
+
+impl TryFrom<Packed> for Film {
+    type Error = &'static str;
+
+    fn try_from(packed: Packed) -> Result<Film, &'static str> {
+        let Packed { functions, pieces, kinds, begins, path } = packed;
+        let mut all = 0_u64;
+        let unpacked = pieces.into_iter().map(|(place, instructions, depth)| {
+            let function = functions.get(place).map(Arc::clone).ok_or("a function without a name")?;
+            let from = all;
+            all = all.checked_add(instructions).ok_or("too many instructions")?;
+            (depth <= Film::DEEPEST).then_some(Piece { function, from, instructions, depth }).ok_or("too many callers")
+        });
+        let pieces = unpacked.collect::<Result<_, _>>()?;
+        Ok(Film { pieces, kinds, begins, path })
+    }
+}
+
+/// A film of a wake-up of a run, kept with the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFilm {
+    /// The measurement within the run.
+    #[serde(flatten)]
+    pub planned: Planned,
+    /// Index of the cycle within the measurement.
+    pub cycle: u64,
+    /// The execution.
+    pub film: Arc<Film>,
 }
 
 /// A call of a function in a film.
@@ -228,7 +291,7 @@ mod tests {
     use super::*;
 
     fn piece(function: &str, from: u64, instructions: u64, depth: usize) -> Piece {
-        Piece { function: function.to_owned(), from, instructions, depth }
+        Piece { function: function.into(), from, instructions, depth }
     }
 
     #[test]
@@ -247,6 +310,17 @@ mod tests {
         assert_eq!(frames, [("f", 1, 0, 23), ("g", 2, 10, 20), ("h", 3, 15, 16), ("g", 2, 22, 23), ("e", 0, 23, 30)]);
         assert_eq!((film.instructions(), film.functions()[..2].to_vec()), (30, vec![("f", 12), ("g", 10)]));
         assert_eq!(Film::default().frames(), []);
+        let json = serde_json::to_string(&film).unwrap();
+        assert!(json.starts_with(r#"{"functions":["f","g","h","e"],"pieces":[[0,10,1],[1,5,2],"#), "{json}");
+        assert_eq!(serde_json::from_str::<Film>(&json).unwrap(), film);
+        for (damage, said) in [
+            ("[[4,10,1],", "a function without a name"),
+            ("[[0,10,257],", "too many callers"),
+            ("[[0,18446744073709551615,1],", "too many instructions"),
+        ] {
+            let err = serde_json::from_str::<Film>(&json.replace("[[0,10,1],", damage)).unwrap_err().to_string();
+            assert!(err.starts_with(said), "{err}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A run: its header, its entries, its failures; and the recovery of settings that a killed one left changed.
 
-use crate::{Cell, Host, Plan, Record, Shard, planned_order};
+use crate::{Cell, Host, KeptFilm, Plan, Record, Shard, planned_order};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -37,6 +37,9 @@ pub struct Header {
     /// Measurements whose every attempt failed; kept in a file of their own, because a later attempt may succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Failed>,
+    /// Films of late wake-ups; kept in a file of their own, because they are made later.
+    #[serde(skip)]
+    pub films: Vec<KeptFilm>,
 }
 
 /// A measurement whose attempts gave no record.

@@ -15,8 +15,8 @@ use std::cmp::Reverse;
 use std::fmt::{self, Write};
 
 /// Width of the time in a timeline, in its units, and the places of its rows.
-const WIDTH: f64 = 1720.0;
-const LEFT: f64 = 20.0;
+pub(super) const WIDTH: f64 = 1720.0;
+pub(super) const LEFT: f64 = 20.0;
 const PHASES: (u32, u32) = (4, 44);
 const OWNERS: (u32, u32) = (56, 84);
 /// Places of a guest's threads on the host, and what they add to the height.
@@ -319,7 +319,7 @@ fn in_words(segment: &Segment) -> String {
 }
 
 /// Draws a box with its name, where there is room for it. Returns whether there is.
-fn boxed(
+pub(super) fn boxed(
     page: &mut Markup,
     class: &str,
     (at, width): (f64, f64),
@@ -342,7 +342,7 @@ fn boxed(
 }
 
 /// Draws the axis of time since the wake-up was due, at round values.
-fn axis(page: &mut Markup, latency_ns: u64, scale: f64, axis: u32) {
+pub(super) fn axis(page: &mut Markup, latency_ns: u64, scale: f64, axis: u32) {
     let step = step(latency_ns);
     let mut ticks = String::new();
     let mut names = String::new();

@@ -24,6 +24,8 @@ pub(crate) struct Movable {
     earlier_ns: Cell<u64>,
     /// The due time after whose wake-up the guest ends.
     last: Cell<Option<ClockTime>>,
+    /// The last reading of the clock.
+    seen: Cell<ClockTime>,
 }
 
 impl Movable {
@@ -33,8 +35,8 @@ impl Movable {
         let (selector, _) = firmware.firmware_file(MOVE_FILE).ok_or(io::ErrorKind::NotFound)?;
         let allow = |port| Ports::allow(port..=port);
         let others = [allow(PAUSE)?, allow(RESULT)?, allow(END)?];
-        let (earlier_ns, last) = (Cell::new(0), Cell::new(None));
-        Ok(Movable { sleep: Sleep(clock), cycle, firmware, others, selector, earlier_ns, last })
+        let (earlier_ns, last, seen) = (Cell::new(0), Cell::new(None), Cell::new(ClockTime(0)));
+        Ok(Movable { sleep: Sleep(clock), cycle, firmware, others, selector, earlier_ns, last, seen })
     }
 
     /// Writes the result line and ends the guest.
@@ -43,10 +45,10 @@ impl Movable {
         let write = |byte| result.write_byte(RESULT, byte);
         let digits = |time: ClockTime| (0..16).rev().map(move |digit| hexadecimal(time.0 >> (4 * digit)));
         MOVED.bytes().for_each(write);
-        digits(due).for_each(write);
-        write(b' ');
-        digits(woke).for_each(write);
-        write(b'\n');
+        for (time, end) in [(due, b' '), (woke, b' '), (self.seen.get(), b'\n')] {
+            digits(time).for_each(write);
+            write(end);
+        }
         end.write_byte(END, 0);
     }
 }
@@ -66,6 +68,7 @@ impl Wait for Movable {
         if let Some(due) = self.last.take() {
             self.end(due, now);
         }
+        self.seen.set(now);
         now
     }
 

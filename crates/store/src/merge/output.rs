@@ -2,7 +2,7 @@
 
 use super::super::captures::{captures_dir, names_in};
 use super::super::writer::{UNFINISHED, sample_name, stem};
-use super::super::{FILE, StoreError, line, own_directory, samples_dir};
+use super::super::{FILE, StoreError, films, line, own_directory, samples_dir};
 use super::part::{Part, Place};
 use super::{Header, MergeError};
 use punctual_host::file::{self, Replacement};
@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Names of this program in a directory of an unfinished merge.
-const OURS: [&str; 5] = [FILE, "failed.jsonl", "samples", "captures", "report.html"];
+const OURS: [&str; 6] = [FILE, "failed.jsonl", films::FILE, "samples", "captures", "report.html"];
 
 /// The directory, locked against other merges. Dropping it removes a new one that is still empty.
 #[derive(Debug)]

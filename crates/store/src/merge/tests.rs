@@ -6,6 +6,7 @@ use punctual_analysis::testing::{RunBuilder, lab};
 use punctual_host::testing::Scratch;
 use punctual_model::{Entry, Kernel};
 use std::fs;
+use std::sync::Arc;
 
 /// A run of 5 blocks of two cells, of this machine or in virtual time.
 fn whole(is_virtual: bool) -> (Header, Vec<Entry>) {
@@ -276,7 +277,7 @@ fn a_killed_merge_leaves_nothing_in_the_way() {
 }
 
 #[test]
-fn samples_captures_and_failures_come_along() {
+fn samples_captures_films_and_failures_come_along() {
     let scratch = Scratch::make();
     let (header, mut entries) = whole(false);
     let header = Header { samples: true, ..header };
@@ -299,9 +300,12 @@ fn samples_captures_and_failures_come_along() {
         let capture = format!("{}-spike.dat.zst", super::super::writer::stem(&planned));
         fs::write(dir.join("captures").join(capture), format!("{planned:?}")).unwrap();
     }
+    let film = KeptFilm { planned: entries[1].planned, cycle: 3, film: Arc::default() };
+    dirs.iter().for_each(|dir| crate::keep_film(dir, film.clone()).unwrap());
     let out = scratch.path("out");
     let merged = of(&dirs, &out).unwrap();
     assert_eq!((merged.made, merged.notes.len(), merged.failed.len()), (9, 1, 1));
+    assert_eq!(crate::films::of_directory(&out), [film]);
     assert!(merged.notes[0].starts_with("missing samples: "), "{:?}", merged.notes);
     assert_eq!(read(&out).unwrap().header.failed[0].reason, "the load died");
     for entry in entries.iter().skip(1) {

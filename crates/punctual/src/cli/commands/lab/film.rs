@@ -4,12 +4,14 @@ use super::worst::{in_run, in_search};
 use crate::cli::arguments::{LabFilmArguments, LabSearchCell};
 use crate::cli::commands::cells;
 use crate::cli::commands::new_directory::NewDirectory;
-use crate::cli::terminal::{Outcome, output};
-use punctual_model::{Entry, Film, Worst};
-use punctual_report::{SEARCH_LIMITS, film_svg, film_text, film_timeline};
+use crate::cli::commands::show;
+use crate::cli::terminal::{Outcome, note, output};
+use punctual_model::{Entry, Film, KeptFilm, Worst};
+use punctual_report::{SEARCH_LIMITS, film_svg, film_text, film_timeline, film_title};
 use std::cmp::Reverse;
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(super) fn film(arguments: LabFilmArguments) -> Outcome {
     let LabFilmArguments { what, cell, nth, witness, load, policy, out } = arguments;
@@ -21,7 +23,7 @@ pub(super) fn film(arguments: LabFilmArguments) -> Outcome {
                 let approach = search.approach(witness.block, witness.cycle, monitor)?;
                 Ok(approach.film(witness.earlier_ns, &symbols, monitor)?.1)
             })?;
-            (title, film)
+            (title, Arc::new(film))
         }
         (None, cell) => of_run(Path::new(&what), &cell.unwrap_or_default(), nth.into())?,
     };
@@ -36,7 +38,7 @@ pub(super) fn film(arguments: LabFilmArguments) -> Outcome {
 }
 
 /// The title and the film of the `nth` latest wake-up of a cell of a run.
-fn of_run(directory: &Path, word: &str, nth: usize) -> Result<(String, Film), Box<dyn Error>> {
+fn of_run(directory: &Path, word: &str, nth: usize) -> Result<(String, Arc<Film>), Box<dyn Error>> {
     let run = punctual_store::read(directory)?;
     let index = cells::named(&run, word)?.index;
     let (entry, worst) =
@@ -47,12 +49,23 @@ fn of_run(directory: &Path, word: &str, nth: usize) -> Result<(String, Film), Bo
     if !cell.kernel.is_virtual() {
         return Err(format!("{}: films show guests in virtual time only", directory.display()).into());
     }
-    let title = format!("{}, {}, {}, block {block}, cycle {}", cell.kernel, cell.load, cell.policy, worst.cycle);
     let film = in_run(cell, |search, monitor| {
         let symbols = search.symbols(monitor)?;
         Ok(search.film_again(block, &entry.record, worst, &symbols, monitor)?)
     })?;
-    Ok((title, film))
+    let film = Arc::new(film);
+    keep(directory, KeptFilm { planned: entry.planned, cycle: worst.cycle, film: Arc::clone(&film) });
+    Ok((film_title(cell, block, worst.cycle), film))
+}
+
+/// Keeps a film with its run, and writes the page of the run again. A failure is printed but is not an error: the film
+/// is shown.
+fn keep(directory: &Path, film: KeptFilm) {
+    let kept = punctual_store::keep_film(directory, film).and_then(|()| punctual_store::read(directory));
+    match kept {
+        Ok(run) => show::beside_run(directory, &run.header, &run.entries),
+        Err(err) => note(format_args!("punctual: {err}")),
+    }
 }
 
 /// The `nth` latest wake-up of these records, counted from 1.
