@@ -1,13 +1,13 @@
 //! The command that runs at spikes, outside the measured CPUs, one at a time.
 
 use punctual_model::{CpuSet, Explanation, OnSpikeRecord, Policy, Span};
+use punctual_sys::process::Leader;
+use punctual_sys::storage;
 use punctual_sys::waited::Waited;
-use punctual_sys::{process, storage};
 use punctual_workload::runtime::{Launch, launch_command};
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// Timeout for a command that still runs after the cell.
@@ -31,7 +31,7 @@ pub(super) struct OnSpike {
 
 #[derive(Debug)]
 struct Running {
-    child: Child,
+    leader: Leader,
     /// Its stderr, a memory file.
     said: File,
 }
@@ -66,20 +66,22 @@ impl OnSpike {
         let said = storage::bounded_memory_file("said", STDERR_BYTES)?;
         let settings = Launch { cpus: CpuSet::from_iter([self.cpu]), policy: Policy::OTHER, timer_slack: SLACK };
         let mut command = launch_command(Some(&settings), "sh");
-        command.arg("-c").arg(&self.command).process_group(0);
+        command.arg("-c").arg(&self.command);
         let command = command.stdin(stdin).stdout(Stdio::null()).stderr(said.try_clone()?);
-        Ok(Running { child: command.spawn()?, said })
+        Ok(Running { leader: Leader::spawn(command)?, said })
     }
 
     /// Checks whether the command has ended.
     fn reap(&mut self) {
         let Some(running) = &mut self.running else { return };
-        let ended = match running.child.try_wait() {
+        let ended = match running.leader.status() {
             Ok(None) => return,
             Ok(Some(status)) if status.success() => None,
             Ok(Some(status)) => Some(format!("{status}: {}", first_line(&running.said))),
             Err(err) => Some(err.to_string()),
         };
+        // What it has started goes on.
+        let _ = running.leader.reap();
         self.running = None;
         if let Some(reason) = ended {
             self.failed(reason);
@@ -103,15 +105,6 @@ impl OnSpike {
             self.failed(format!("timeout: still running {} s after the cell", EXIT_TIMEOUT.as_secs()));
         }
         std::mem::take(&mut self.record)
-    }
-}
-
-impl Drop for OnSpike {
-    fn drop(&mut self) {
-        if let Some(running) = &mut self.running {
-            let _ = process::signal_group(running.child.id(), libc::SIGKILL);
-            let _ = running.child.wait();
-        }
     }
 }
 

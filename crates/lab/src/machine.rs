@@ -19,6 +19,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Words of a line with which a kernel says that it cannot go on.
+const DYING_WORDS: [&str; 3] = ["Kernel panic - ", "BUG: ", "Oops: "];
+
 /// Command-line arguments of the lab itself, not of a plan, in guests of this program's architecture.
 pub(super) fn own_arguments() -> String {
     let platform = Architecture::OWN.map(Platform::of);
@@ -359,6 +362,9 @@ impl Files {
         let console = fs::read(&self.console).unwrap_or_default();
         let console = String::from_utf8_lossy(&console).into_owned();
         let lines: Vec<_> = console.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        if let Some(line) = lines.iter().find(|line| DYING_WORDS.iter().any(|words| line.contains(words))) {
+            return format!("its console says: {line}");
+        }
         match lines.len() {
             0 => format!("its console ({}) is empty", self.port),
             n => format!("its console ends with: {}", lines.get(n.saturating_sub(3)..).unwrap_or_default().join(" | ")),

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, ExitStatus};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 
 /// Forks a process that runs `work` and exits with the status that it returns.
 ///
@@ -215,5 +215,99 @@ pub fn reap(pid: Option<u32>) -> io::Result<Child> {
         }
         Err(err) if err.raw_os_error() == Some(libc::ECHILD) => Ok(Child::None),
         Err(err) => Err(err),
+    }
+}
+
+/// A child that leads a process group. It is reaped after the last signal to the group: until then no other process
+/// gets its number.
+#[derive(Debug)]
+pub struct Leader {
+    child: std::process::Child,
+    reaped: Option<ExitStatus>,
+}
+
+impl Leader {
+    /// Starts the command in a new process group. Errors: as `Command::spawn`.
+    pub fn spawn(command: &mut Command) -> io::Result<Leader> {
+        Ok(Leader { child: command.process_group(0).spawn()?, reaped: None })
+    }
+
+    /// Its process id, and that of the group.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The pipes that it was started with, each at the first call.
+    pub fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// How it has ended; `None` while it runs. It is not reaped (waitid(2), `WNOWAIT`).
+    pub fn status(&self) -> io::Result<Option<ExitStatus>> {
+        if self.reaped.is_some() {
+            return Ok(self.reaped);
+        }
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: `info` is memory for the result; zeros are a valid value of it.
+        check(unsafe { libc::waitid(libc::P_PID, self.id(), info.as_mut_ptr(), flags) }.into())?;
+        // SAFETY: as above; of a child, the kernel writes these fields.
+        let (info, pid, status) = unsafe {
+            let info = info.assume_init();
+            (info, info.si_pid(), info.si_status())
+        };
+        let raw = match info.si_code {
+            libc::CLD_EXITED => status << 8,
+            libc::CLD_DUMPED => status | 0x80,
+            _ => status,
+        };
+        Ok((pid != 0).then(|| ExitStatus::from_raw(raw)))
+    }
+
+    /// Sends `signal` to the group, unless the leader was reaped. Errors: `ESRCH` when the group has no process.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        if self.reaped.is_none() { signal_group(self.id(), signal) } else { Ok(()) }
+    }
+
+    /// Waits until it has ended, and reaps it. Others of the group go on.
+    pub fn reap(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.reaped = Some(status);
+        Ok(status)
+    }
+
+    /// Kills the group, and reaps the leader.
+    pub fn end(&mut self) -> io::Result<ExitStatus> {
+        // The group may be gone already.
+        let _ = self.signal(libc::SIGKILL);
+        self.reap()
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::comes_true;
+
+    #[test]
+    fn a_leader_tells_how_it_ended_and_keeps_its_number_until_its_group_is_ended() {
+        for (script, raw) in [("exit 3", 3 << 8), ("kill -KILL $$", libc::SIGKILL)] {
+            let mut leader = Leader::spawn(Command::new("sh").args(["-c", &format!("sleep 1000 & {script}")])).unwrap();
+            assert!(comes_true(|| leader.status().unwrap().is_some()));
+            assert_eq!(leader.status().unwrap(), Some(ExitStatus::from_raw(raw)));
+            assert!(std::fs::exists(format!("/proc/{}", leader.id())).unwrap());
+            leader.signal(0).unwrap();
+            assert_eq!(leader.end().unwrap(), ExitStatus::from_raw(raw));
+            assert!(comes_true(|| signal_group(leader.id(), 0).is_err()));
+            // The number may be that of another group now.
+            leader.signal(libc::SIGKILL).unwrap();
+            assert_eq!(leader.status().unwrap(), Some(ExitStatus::from_raw(raw)));
+        }
     }
 }

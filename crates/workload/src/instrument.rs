@@ -6,14 +6,15 @@ use super::runtime::{Launch, launch_command};
 use files::sent_files;
 use punctual_host::PrivateDirectory;
 use punctual_model::Span;
-use punctual_sys::{pipe, process, sched, storage};
+use punctual_sys::process::Leader;
+use punctual_sys::{pipe, sched, storage};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::process::{ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 pub use files::{
@@ -101,7 +102,7 @@ const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct RunningProgram {
     name: String,
-    child: Child,
+    leader: Leader,
     stdout: ChildStdout,
     written: Vec<u8>,
     stderr: File,
@@ -135,26 +136,25 @@ impl RunningProgram {
         let mark = punctual_host::named("punctual-program", std::process::id());
         let directory = PrivateDirectory::new(&std::env::temp_dir(), &mark).map_err(failed)?;
         let stderr = storage::bounded_memory_file("program-said", STDERR_BYTES).map_err(failed)?;
-        let mut child = launch_command(Some(settings), &path)
+        let mut command = launch_command(Some(settings), &path);
+        let command = command
             .args(arguments)
             .env(punctual_host::MARK, &mark)
             .envs(sent_files().map(|directory| ("LD_LIBRARY_PATH", directory)))
             .current_dir(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(stderr.try_clone().map_err(failed)?)
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        let Some(stdout) = child.stdout.take() else { return Err(failed(io::Error::other("no pipe to it"))) };
+            .stderr(stderr.try_clone().map_err(failed)?);
+        let mut leader = Leader::spawn(command).map_err(failed)?;
+        let (_, Some(stdout), _) = leader.pipes() else { return Err(failed(io::Error::other("no pipe to it"))) };
         // A smaller one serves as well, but for tools that write much in a second.
         let _ = pipe::resize(stdout.as_fd(), PIPE_BYTES);
-        Ok(RunningProgram { name, child, stdout, written: Vec::new(), stderr, directory, mark, status: None })
+        Ok(RunningProgram { name, leader, stdout, written: Vec::new(), stderr, directory, mark, status: None })
     }
 
     /// Process id of the program.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.leader.id()
     }
 
     /// Waits until the program has ended, at most `timeout`; returns whether it has. Its output does not wake this
@@ -167,10 +167,8 @@ impl RunningProgram {
             self.read()?;
         }
         if self.status.is_none() {
-            self.status = self
-                .child
-                .try_wait()
-                .map_err(|source| InstrumentError::Start { program: self.name.clone(), source })?;
+            let failed = |source| InstrumentError::Start { program: self.name.clone(), source };
+            self.status = self.leader.status().map_err(failed)?;
             if self.status.is_none() && pipe::wait_closed(self.stdout.as_fd(), Duration::ZERO).unwrap_or(false) {
                 // It closed its output, and works on.
                 std::thread::sleep(timeout.min(Duration::from_millis(10)));
@@ -199,7 +197,7 @@ impl RunningProgram {
     pub fn interrupt(&self) {
         if self.status.is_none() {
             // The group may be gone already.
-            let _ = process::signal_group(self.child.id(), libc::SIGINT);
+            let _ = self.leader.signal(libc::SIGINT);
         }
     }
 
@@ -210,7 +208,7 @@ impl RunningProgram {
             Some(SeenThread { name, policy: sched::policy(tid).ok()?.known()?, cpus: sched::affinity(tid).ok()? })
         };
         let of_pid = |pid: u32| punctual_host::threads_of(pid).into_iter().filter_map(move |tid| thread(pid, tid));
-        punctual_host::with_descendants(self.child.id()).into_iter().flat_map(of_pid).collect()
+        punctual_host::with_descendants(self.leader.id()).into_iter().flat_map(of_pid).collect()
     }
 
     /// The result of the program, which must have ended: the content of `output` in its directory, or of its stdout.
@@ -273,7 +271,7 @@ impl RunningProgram {
 
     /// Ends the program and everything that it has started: SIGTERM, then SIGKILL.
     fn end(&mut self) {
-        end_group(&mut self.child, &self.mark, &mut self.status);
+        end_group(&mut self.leader, &self.mark, &mut self.status);
     }
 
     fn unreadable(&self, file: &str, source: io::Error) -> InstrumentError {
@@ -282,20 +280,17 @@ impl RunningProgram {
 }
 
 /// Ends a program that leads a process group, and everything that it has started: SIGTERM, then SIGKILL.
-pub(crate) fn end_group(child: &mut Child, own_mark: &str, status: &mut Option<ExitStatus>) {
-    let group = child.id();
+pub(crate) fn end_group(leader: &mut Leader, own_mark: &str, status: &mut Option<ExitStatus>) {
     if status.is_none() {
-        let _ = process::signal_group(group, libc::SIGTERM);
+        let _ = leader.signal(libc::SIGTERM);
         let until = Instant::now() + SIGNAL_GRACE;
         while status.is_none() && Instant::now() < until {
-            *status = child.try_wait().ok().flatten();
+            *status = leader.status().ok().flatten();
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    let _ = process::signal_group(group, libc::SIGKILL);
-    if status.is_none() {
-        *status = child.wait().ok();
-    }
+    let ended = leader.end().ok();
+    *status = status.or(ended);
     // Those that have left the group.
     punctual_host::kill_marked(|mark| mark == own_mark);
 }

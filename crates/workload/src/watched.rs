@@ -2,10 +2,10 @@
 
 use crate::instrument::{InstrumentError, end_group, find};
 use crate::runtime::{Launch, held_command};
+use punctual_sys::process::Leader;
 use punctual_sys::waited::Waited;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ExitStatus, Stdio};
+use std::process::{ChildStderr, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct WatchedProgram {
     name: String,
-    child: Child,
+    leader: Leader,
     mark: String,
     status: Option<ExitStatus>,
     stderr: Stderr,
@@ -78,17 +78,17 @@ impl WatchedProgram {
         let name = program.rsplit('/').next().unwrap_or_default().to_owned();
         let failed = |source| InstrumentError::Start { program: name.clone(), source };
         let mark = punctual_host::named("punctual-program", std::process::id());
-        let mut child = held_command(Some(settings), true, path.as_ref())
+        let mut command = held_command(Some(settings), true, path.as_ref());
+        let command = command
             .args(arguments)
             .env(punctual_host::MARK, &mark)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        let stderr = Stderr::of(child.stderr.take());
-        let mut program = WatchedProgram { name, child, mark, status: None, stderr };
+            .stderr(Stdio::piped());
+        let mut leader = Leader::spawn(command).map_err(failed)?;
+        let (.., stderr) = leader.pipes();
+        let stderr = Stderr::of(stderr);
+        let mut program = WatchedProgram { name, leader, mark, status: None, stderr };
         let mut waited = Waited::begin();
         let is_held = |pid: u32| punctual_host::state_of_thread(pid) == Some('T');
         while !program.has_ended() && !is_held(program.pid()) && waited.look() < START_TIMEOUT {
@@ -104,13 +104,13 @@ impl WatchedProgram {
 
     /// Process id of the program.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.leader.id()
     }
 
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         if self.status.is_none() {
-            self.status = self.child.try_wait().ok().flatten();
+            self.status = self.leader.status().ok().flatten();
         }
         self.status.is_some()
     }
@@ -135,7 +135,7 @@ impl WatchedProgram {
 
     /// Ends the program and everything that it has started.
     pub fn end(&mut self) {
-        end_group(&mut self.child, &self.mark, &mut self.status);
+        end_group(&mut self.leader, &self.mark, &mut self.status);
         self.stderr.end();
     }
 }

@@ -3,12 +3,12 @@
 use super::protocol::{Reader, ReadyLine, Sleep, ready};
 use super::{Launch, RuntimeError, SleepProgram, launch, telling_line};
 use punctual_model::{CpuSet, MonoTime, Policy, Runtime, Span};
+use punctual_sys::process::Leader;
 use punctual_sys::waited::Waited;
-use punctual_sys::{clock, pipe, process, sched};
+use punctual_sys::{clock, pipe, sched};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// Sleeps of 100 us before a program reports that it is ready. More than 200, after which Java compiles its code
@@ -34,9 +34,10 @@ const PIPE_BYTES: usize = 65536;
 pub struct Sleeper {
     runtime: Runtime,
     cpu: u32,
-    child: Child,
+    leader: Leader,
     input: ChildStdin,
     output: ChildStdout,
+    stderr: Option<ChildStderr>,
     /// Text not parsed yet.
     text: Vec<u8>,
     /// `Some` once released.
@@ -52,18 +53,18 @@ impl Sleeper {
         let runtime = made.runtime;
         let failed = |source| RuntimeError::Process { cpu, runtime, source };
         let (program, arguments) = &made.command;
-        let mut child = launch::command(Some(settings), program)
+        let mut command = launch::command(Some(settings), program);
+        let command = command
             .args(arguments)
             .args([asked.ns().to_string(), WARM_UP.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
+            .stderr(Stdio::piped());
+        let mut leader = Leader::spawn(command).map_err(failed)?;
+        let (input, output, stderr) = leader.pipes();
+        let pipes = input.zip(output);
         let (input, output) = pipes.ok_or_else(|| failed(io::Error::other("no pipe to it")))?;
-        Ok(Sleeper { runtime, cpu, child, input, output, text: Vec::new(), reader: None, is_over: false })
+        Ok(Sleeper { runtime, cpu, leader, input, output, stderr, text: Vec::new(), reader: None, is_over: false })
     }
 
     /// Waits until the program has started up and slept a few times. Errors: when it ends, writes something else, or
@@ -195,7 +196,7 @@ impl Sleeper {
             self.wait(EXIT_TIMEOUT).map_or_else(|| "closed its output".to_owned(), |status| status.to_string());
         let mut words = vec![0; PIPE_BYTES];
         // Only present text: a child of the process may hold the pipe open.
-        let n_bytes = self.child.stderr.take().map_or(0, |mut stderr| {
+        let n_bytes = self.stderr.take().map_or(0, |mut stderr| {
             let is_there = pipe::wait_readable(stderr.as_fd(), Duration::ZERO).unwrap_or(false);
             if is_there { stderr.read(&mut words).unwrap_or(0) } else { 0 }
         });
@@ -208,7 +209,7 @@ impl Sleeper {
     fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let mut waited = Waited::begin();
         loop {
-            match self.child.try_wait() {
+            match self.leader.status() {
                 Ok(None) if waited.look() < timeout => std::thread::sleep(Duration::from_millis(1)),
                 Ok(status) => return status,
                 Err(_) => return None,
@@ -223,16 +224,14 @@ impl Sleeper {
         }
         self.is_over = true;
         // A SCHED_IDLE process would need CPU time to end. Without the permission, that may take long.
-        for tid in punctual_host::threads_of(self.child.id()) {
+        for tid in punctual_host::threads_of(self.leader.id()) {
             if sched::policy(tid).is_ok_and(|policy| policy.to_string() == Policy::Idle.to_string()) {
                 let _ = sched::set_policy(tid, Policy::OTHER);
             }
         }
-        let _ = process::signal_group(self.child.id(), libc::SIGTERM);
+        let _ = self.leader.signal(libc::SIGTERM);
         self.wait(KILL_GRACE);
-        // SIGKILL for all processes of the group. An error means that none is left.
-        let _ = process::signal_group(self.child.id(), libc::SIGKILL);
-        let _ = self.child.wait();
+        let _ = self.leader.end();
     }
 }
 

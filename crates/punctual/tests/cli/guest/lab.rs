@@ -270,7 +270,7 @@ fn vm_what_cannot_boot_is_one_line() {
         ),
         ("/nowhere/vmlinuz".to_owned(), "/nowhere/vmlinuz: No such file or directory"),
         ("debian:1.3".to_owned(), "found no package of debian:1.3"),
-        (format!("{} rdinit=/nowhere root=/dev/nowhere", good.display()), "its console ends with: "),
+        (format!("{} rdinit=/nowhere root=/dev/nowhere", good.display()), "not syncing: "),
         (
             format!("{} preempt=lazy isolcpus=0 frobnicate=1", good.display()),
             "differs from the plan: preempt=lazy has no effect: this kernel supports none voluntary full and uses \

@@ -1,6 +1,6 @@
 //! `watch` beside what programs of many kinds say of themselves: no verdict contradicts their own log.
 
-use crate::program::{Scratch, command, machine_and_scratch, punctual, run, skip_unless};
+use crate::program::{Scratch, command, kill_and_wait, machine_and_scratch, punctual, run, skip_unless};
 use crate::real::watch::watched;
 use crate::real::watch_account::A_SWITCH_NS;
 use crate::series::{Round, each, series};
@@ -118,19 +118,71 @@ fn of_language(scratch: &Scratch, [source, _, _, start, thread]: [&str; 5]) -> R
     contradicts(&out, at_least, at_most).map_or(Round::Right, |wrong| Round::Wrong(format!("{source}: {wrong}")))
 }
 
+/// Writes and compiles the program; whether that is possible here.
+fn compiles(scratch: &Scratch, [source, text, compile, ..]: [&str; 5]) -> bool {
+    scratch.file(source, text);
+    let said = run(Command::new("sh").args(["-c", compile]).current_dir(scratch.dir()));
+    if said.status == NOT_FOUND {
+        eprintln!("skipped: {}", said.stderr);
+        return false;
+    }
+    assert_eq!(said.status, 0, "{said:?}");
+    true
+}
+
 #[test]
 #[ignore = "host: verdicts and waits beside the own log of programs in four languages"]
 fn root_what_other_languages_say_of_themselves_is_not_contradicted() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-languages");
     each(LANGUAGES, |language| {
-        let [source, text, compile, ..] = language;
-        scratch.file(source, text);
-        let said = run(Command::new("sh").args(["-c", compile]).current_dir(scratch.dir()));
-        if said.status == NOT_FOUND {
-            return eprintln!("skipped: {}", said.stderr);
+        if compiles(&scratch, language) {
+            series(&format!("watch beside {}", language[0]), || of_language(&scratch, language));
         }
-        assert_eq!(said.status, 0, "{said:?}");
-        series(&format!("watch beside {source}"), || of_language(&scratch, language));
+    });
+}
+
+/// Whether the thread that a watched one waits for most is the one that was planted on its CPU.
+fn names(scratch: &Scratch, intruder: &Path, thread: &str, words: &[&str]) -> Round {
+    let (cpu, out) = (crate::program::a_cpu().to_string(), scratch.path("run"));
+    let _ = std::fs::remove_dir_all(&out);
+    let mut planted = Command::new("taskset").args(["-c", &cpu]).arg(intruder).spawn().expect("taskset");
+    let options = format!("watch --for 2s --warm-up 2s --no-explain --thread {thread} --wait --out {}", out.display());
+    let mut watch = command(&options);
+    let said = run(watch.args(["--", "taskset", "-c", &cpu]).args(words).current_dir(scratch.dir()));
+    kill_and_wait(&mut planted);
+    if did_nothing(&said) {
+        return Round::Nothing(said.stderr);
+    }
+    let (_, watch) = watched(&out);
+    let accounts = watch.threads.iter().filter_map(|one| one.account.as_ref());
+    let waited_for = accounts.max_by_key(|account| account.running).and_then(|account| account.waited_for.first());
+    match waited_for {
+        Some(one) if one.name.starts_with("intruder") => Round::Right,
+        Some(one) => Round::Wrong(format!("{words:?} waited most for {}", one.name)),
+        None => Round::Nothing(format!("{words:?} waited for nothing")),
+    }
+}
+
+#[test]
+#[ignore = "host: who takes the CPU from programs of many kinds"]
+fn root_the_thread_that_takes_the_cpu_is_named_in_programs_of_many_kinds() {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-intruder");
+    let of = |name: &str, source| compiled_from(&scratch, name, source, &[]);
+    let intruder = of("intruder", include_str!("../../watched/intruder.c"));
+    let program = of("kinds", include_str!("../../watched/kinds.c")).display().to_string();
+    // A deadline thread is above each of FIFO.
+    let kinds = ON_A_GRID.iter().chain(&OTHERS).filter(|kind| **kind != "deadline").map(|kind| {
+        let words = vec![program.as_str(), kind, "log"];
+        ("loop", words)
+    });
+    let languages = LANGUAGES.into_iter().filter(|language| compiles(&scratch, *language));
+    let languages = languages.map(|[.., start, thread]| (thread, start.split(' ').chain(["log"]).collect()));
+    let all: Vec<(&str, Vec<&str>)> = kinds.chain(languages).collect();
+    let mut all = all.iter().cycle();
+    series("who takes the CPU from programs of many kinds", || {
+        let (thread, words) = all.next().expect("endless");
+        names(&scratch, &intruder, thread, words)
     });
 }
