@@ -251,11 +251,12 @@ impl Leader {
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: `info` is memory for the result; zeros are a valid value of it.
         check(unsafe { libc::waitid(libc::P_PID, self.id(), info.as_mut_ptr(), flags) }.into())?;
-        // SAFETY: as above; of a child, the kernel writes these fields.
-        let (info, pid, status) = unsafe {
-            let info = info.assume_init();
-            (info, info.si_pid(), info.si_status())
-        };
+        // SAFETY: as above.
+        let info = unsafe { info.assume_init() };
+        // SAFETY: the kernel writes this field of a child, or leaves zero.
+        let pid = unsafe { info.si_pid() };
+        // SAFETY: as above.
+        let status = unsafe { info.si_status() };
         let raw = match info.si_code {
             libc::CLD_EXITED => status << 8,
             libc::CLD_DUMPED => status | 0x80,

@@ -105,7 +105,7 @@ impl Search {
                 break;
             }
             found.guest(block, monitor)?;
-            if found.result.guests % GUESTS_PER_ROUND == 0 {
+            if found.result.guests.is_multiple_of(GUESTS_PER_ROUND) {
                 found.refine_latest(monitor)?;
             }
             state.map_or(Ok(()), |state| found.save(state))?;
