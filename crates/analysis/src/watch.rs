@@ -150,8 +150,8 @@ impl WatchedThreads {
                 self.occupants.forget();
             }
             for event in &events.events {
-                if let What::Switch { prev, next, next_priority, .. } = event.what {
-                    self.occupants.leave(cpu, prev, account::puts_off(&event.what));
+                if let What::Switch { prev, prev_priority, next, next_priority, .. } = event.what {
+                    self.occupants.leave(cpu, (prev, prev_priority), account::puts_off(&event.what));
                     self.occupants.enter(cpu, event.at_ns, (next, next_priority));
                 }
             }
@@ -235,10 +235,10 @@ impl WatchedThreads {
 
     fn follow(&mut self, cpu: u32, event: &Event, finished: &mut Vec<Finished>) {
         match event.what {
-            What::Switch { prev, next, next_priority, .. } => {
+            What::Switch { prev, prev_priority, next, next_priority, .. } => {
                 let puts_off = account::puts_off(&event.what);
                 if !self.occupants_are_given {
-                    self.occupants.leave(cpu, prev, puts_off);
+                    self.occupants.leave(cpu, (prev, prev_priority), puts_off);
                 }
                 self.pass(prev, cpu, event, finished);
                 if let Some(thread) = self.threads.get_mut(&prev).filter(|_| puts_off) {
@@ -253,6 +253,7 @@ impl WatchedThreads {
                 }
             }
             What::Waking { pid } => {
+                self.occupants.seen(cpu, event.at_ns, event.pid, pid);
                 if self.chain.is_some() {
                     self.hand_on(event.pid, pid, event.at_ns);
                 }
@@ -521,7 +522,7 @@ impl WatchedThreads {
             (pid, USUAL_PRIORITY) => (named(pid), *sum),
             (pid, priority) => (format!("{} ({})", named(pid), priority_text(priority)), *sum),
         };
-        let has_gaps = self.occupants.has_gaps();
+        let are_named = self.occupants.names(account);
         let interrupts = self.interrupts.as_ref().map(|names| {
             let by = account.interrupts.iter().map(|(context, sum)| (names.owner_name(Some(*context), 0), *sum));
             InterruptTime { total: Span(account.interrupted), by: times(by, MOST_WAKERS) }
@@ -533,7 +534,7 @@ impl WatchedThreads {
             interrupts,
             waiting_for_cpu: Span(account.waiting),
             throttled: None,
-            waited_for: times(account.culprits.iter().filter(|_| !has_gaps).map(culprit), MOST_WAKERS),
+            waited_for: times(account.culprits.iter().filter(|_| are_named).map(culprit), MOST_WAKERS),
             asleep: Span(account.asleep),
             asleep_for: Some(SleepTime {
                 on_purpose: Span(on_purpose),

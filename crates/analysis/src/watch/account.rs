@@ -29,9 +29,12 @@ pub(super) type Culprit = (i32, i32);
 #[derive(Debug, Default)]
 pub(super) struct Occupants {
     cpus: Vec<VecDeque<(u64, Culprit)>>,
-    /// Number of switches, and of those between them that the trace lacks.
+    /// Number of switches, of those between them that the trace lacks, and of those among these from idle.
     switches: u64,
     unseen: u64,
+    unseen_from_idle: u64,
+    /// Priority of each thread at its last switch, of so many as have room.
+    priorities: HashMap<i32, i32>,
     /// Whether nothing is known of them.
     pub(super) are_unknown: bool,
     /// Whether any real-time thread was put off, and whether events were lost.
@@ -39,7 +42,7 @@ pub(super) struct Occupants {
     has_lost: bool,
 }
 
-/// ID of a thread that is not known.
+/// ID of a thread that is not known; in the place of its priority is the one that left the CPU after it.
 const UNKNOWN: i32 = -1;
 
 /// Whether a switch puts a real-time thread off that is to run on, for a normal thread or none: the kernel limits
@@ -63,13 +66,33 @@ fn is_lower((pid, priority): Culprit) -> bool {
 impl Occupants {
     /// Notes that a thread leaves a CPU, before those that it makes room for are looked at; it may be one that is put
     /// off.
-    pub(super) fn leave(&mut self, cpu: u32, prev: i32, is_put_off: bool) {
+    pub(super) fn leave(&mut self, cpu: u32, prev: Culprit, is_put_off: bool) {
         self.has_put_off |= is_put_off;
         self.switches += 1;
+        let room = self.priorities.len() < MOST_SLICES || self.priorities.contains_key(&prev.0);
+        let _ = room.then(|| self.priorities.insert(prev.0, prev.1));
         let last = self.cpus.get_mut(cpu as usize).and_then(VecDeque::back_mut);
-        if let Some((_, (last, _))) = last.filter(|(_, (last, _))| *last != prev) {
+        if let Some((_, last)) = last.filter(|(_, (last, _))| *last != prev.0) {
             self.unseen += 1;
-            *last = UNKNOWN;
+            self.unseen_from_idle += u64::from(last.0 == 0);
+            *last = (UNKNOWN, prev.0);
+        }
+    }
+
+    /// Notes that a thread is seen to have a CPU at `at`, ns, when it wakes another one: the trace may lack its switch.
+    pub(super) fn seen(&mut self, cpu: u32, at: u64, pid: i32, woken: i32) {
+        let Some(priority) = self.priorities.get(&pid).copied().filter(|_| pid != woken) else { return };
+        let Some(slices) = self.cpus.get_mut(cpu as usize) else { return };
+        let place = slices.partition_point(|(from, _)| *from <= at);
+        let is_lacking = match place.checked_sub(1).and_then(|last| slices.get(last)) {
+            // It had the CPU to the end, or idle up to the woken one.
+            Some((_, (UNKNOWN, left))) => *left == pid || pid == 0 && *left == woken,
+            // Without what follows, an idle CPU may be one whose next switch is lacking.
+            Some((_, (0, _))) => pid != 0,
+            _ => false,
+        };
+        if is_lacking && slices.len() < MOST_SLICES {
+            slices.insert(place, (at, (pid, priority)));
         }
     }
 
@@ -93,6 +116,15 @@ impl Occupants {
     /// for. Some kernels leave out one in a hundred.
     pub(super) fn has_gaps(&self) -> bool {
         self.are_unknown || self.unseen > self.switches / 20
+    }
+
+    /// Whether it is known whom this thread waited for: where the trace lacks many switches from idle, for most of its
+    /// wait.
+    pub(super) fn names(&self, account: &Account) -> bool {
+        let named: u64 = account.culprits.values().map(|sum| sum.total_ns).sum();
+        let few = self.switches / 20;
+        !self.has_gaps()
+            || !self.are_unknown && self.unseen - self.unseen_from_idle <= few && named >= account.waiting / 5 * 4
     }
 
     /// Forgets everything, because events were lost.
@@ -339,7 +371,7 @@ mod tests {
         Phase::Asleep(Sleep { call: None, is_fault: false, is_uninterruptible: false, is_stopped: false });
 
     fn switch(occupants: &mut Occupants, cpu: u32, at: u64, prev: i32, next: Culprit) {
-        occupants.leave(cpu, prev, false);
+        occupants.leave(cpu, (prev, 120), false);
         occupants.enter(cpu, at, next);
     }
 
@@ -367,6 +399,28 @@ mod tests {
         account.take(Phase::Waiting, 0, 300, &occupants, all);
         account.take(Phase::Running, 1, 340, &occupants, all);
         assert_eq!((account.asleep, account.waiting, sums(&account)), (90, 90, vec![(A, 1, 20), (B, 2, 70)]));
+    }
+
+    #[test]
+    fn a_thread_whose_switch_from_idle_is_lacking_is_named_where_it_is_seen() {
+        for is_seen in [true, false] {
+            let (mut occupants, mut account) = (Occupants::default(), Account::default());
+            let all = (0, u64::MAX);
+            switch(&mut occupants, 0, 10, A.0, IDLE);
+            for from in (1000..9000).step_by(1000) {
+                account.take(ASLEEP, 0, from, &occupants, all);
+                if is_seen {
+                    occupants.seen(0, from + 50, A.0, 9);
+                }
+                account.take(Phase::Waiting, 0, from + 50, &occupants, all);
+                switch(&mut occupants, 0, from + 80, A.0, (9, 50));
+                account.take(Phase::Running, 0, from + 80, &occupants, all);
+                switch(&mut occupants, 0, from + 90, 9, IDLE);
+            }
+            let expected = if is_seen { vec![(A, 8, 240)] } else { Vec::new() };
+            assert_eq!((sums(&account), occupants.names(&account)), (expected, is_seen));
+            assert!(occupants.has_gaps() || is_seen);
+        }
     }
 
     #[test]
@@ -399,7 +453,7 @@ mod tests {
             let off = What::Switch { prev: 9, prev_priority: 50, prev_state, next: next.0, next_priority: next.1 };
             account.take(Phase::Running, 0, 0, &occupants, all);
             switch(&mut occupants, 0, 0, 0, (9, 50));
-            occupants.leave(0, 9, puts_off(&off));
+            occupants.leave(0, (9, 50), puts_off(&off));
             account.take(Phase::Waiting, 0, 10, &occupants, all);
             if puts_off(&off) {
                 account.put_off();

@@ -156,8 +156,8 @@ fn names(scratch: &Scratch, intruder: &Path, thread: &str, words: &[&str]) -> Ro
     }
     let (_, watch) = watched(&out);
     let accounts = watch.threads.iter().filter_map(|one| one.account.as_ref());
-    let waited_for = accounts.max_by_key(|account| account.running).and_then(|account| account.waited_for.first());
-    match waited_for {
+    let account = accounts.max_by_key(|account| account.running);
+    match account.and_then(|account| account.waited_for.iter().find(|one| one.name != "idle")) {
         Some(one) if one.name.starts_with("intruder") => Round::Right,
         Some(one) => Round::Wrong(format!("{words:?} waited most for {}", one.name)),
         None => Round::Nothing(format!("{words:?} waited for nothing")),
