@@ -104,7 +104,7 @@ impl OnSpike {
         if self.running.is_some() {
             self.failed(format!("timeout: still running {} s after the cell", EXIT_TIMEOUT.as_secs()));
         }
-        std::mem::take(&mut self.record)
+        self.record
     }
 }
 

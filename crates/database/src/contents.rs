@@ -101,7 +101,7 @@ pub(crate) fn of(header: &Header, entries: &[Entry], path: &str) -> Result<Conte
 
 /// Identity of a run: a hash of everything that was decided before its first measurement.
 fn identity(header: &Header) -> String {
-    let decided = Header { failed: Vec::new(), films: Vec::new(), ..header.clone() };
+    let decided = Header { failed: Vec::new(), ..header.clone() };
     let text = serde_json::to_vec(&decided).unwrap_or_default();
     Sha256::digest(&text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -165,7 +165,7 @@ fn names(scratch: &Scratch, intruder: &Path, thread: &str, words: &[&str]) -> Ro
 }
 
 #[test]
-#[ignore = "host: who takes the CPU from programs of many kinds"]
+#[ignore = "host: the thread that takes the CPU from programs of many kinds"]
 fn root_the_thread_that_takes_the_cpu_is_named_in_programs_of_many_kinds() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-intruder");
@@ -181,7 +181,7 @@ fn root_the_thread_that_takes_the_cpu_is_named_in_programs_of_many_kinds() {
     let languages = languages.map(|[.., start, thread]| (thread, start.split(' ').chain(["log"]).collect()));
     let all: Vec<(&str, Vec<&str>)> = kinds.chain(languages).collect();
     let mut all = all.iter().cycle();
-    series("who takes the CPU from programs of many kinds", || {
+    series("the thread that takes the CPU from programs of many kinds", || {
         let (thread, words) = all.next().expect("endless");
         names(&scratch, &intruder, thread, words)
     });
