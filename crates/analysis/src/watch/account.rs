@@ -10,6 +10,8 @@ use std::ops::RangeInclusive;
 
 /// Slices of a CPU that are kept, 24 bytes each: a longer wait is named in part.
 const MOST_SLICES: usize = 1 << 14;
+/// Threads whose priority is kept, each in the place of its ID: one that has the same place takes it.
+const MOST_PRIORITIES: usize = 1 << 12;
 /// CPUs whose slices are kept.
 const MOST_CPUS: usize = 4096;
 /// Threads with an own sum: those with the least are forgotten when there are more, half of them at once.
@@ -33,8 +35,8 @@ pub(super) struct Occupants {
     switches: u64,
     unseen: u64,
     unseen_from_idle: u64,
-    /// Priority of each thread at its last switch, of so many as have room.
-    priorities: HashMap<i32, i32>,
+    /// Threads with their priority at their last switch.
+    priorities: Vec<Option<Culprit>>,
     /// Whether nothing is known of them.
     pub(super) are_unknown: bool,
     /// Whether any real-time thread was put off, and whether events were lost.
@@ -63,14 +65,21 @@ fn is_lower((pid, priority): Culprit) -> bool {
     pid == 0 || priority > *REAL_TIME.end()
 }
 
+/// Where the priority of a thread is kept.
+fn priority_place(pid: i32) -> usize {
+    pid.unsigned_abs() as usize % MOST_PRIORITIES
+}
+
 impl Occupants {
     /// Notes that a thread leaves a CPU, before those that it makes room for are looked at; it may be one that is put
     /// off.
     pub(super) fn leave(&mut self, cpu: u32, prev: Culprit, is_put_off: bool) {
         self.has_put_off |= is_put_off;
         self.switches += 1;
-        let room = self.priorities.len() < MOST_SLICES || self.priorities.contains_key(&prev.0);
-        let _ = room.then(|| self.priorities.insert(prev.0, prev.1));
+        self.priorities.resize(MOST_PRIORITIES, None);
+        if let Some(place) = self.priorities.get_mut(priority_place(prev.0)) {
+            *place = Some(prev);
+        }
         let last = self.cpus.get_mut(cpu as usize).and_then(VecDeque::back_mut);
         if let Some((_, last)) = last.filter(|(_, (last, _))| *last != prev.0) {
             self.unseen += 1;
@@ -81,7 +90,8 @@ impl Occupants {
 
     /// Notes that a thread is seen to have a CPU at `at`, ns, when it wakes another one: the trace may lack its switch.
     pub(super) fn seen(&mut self, cpu: u32, at: u64, pid: i32, woken: i32) {
-        let Some(priority) = self.priorities.get(&pid).copied().filter(|_| pid != woken) else { return };
+        let known = self.priorities.get(priority_place(pid)).copied().flatten();
+        let Some(seen) = known.filter(|known| known.0 == pid && pid != woken) else { return };
         let Some(slices) = self.cpus.get_mut(cpu as usize) else { return };
         let place = slices.partition_point(|(from, _)| *from <= at);
         let is_lacking = match place.checked_sub(1).and_then(|last| slices.get(last)) {
@@ -92,7 +102,7 @@ impl Occupants {
             _ => false,
         };
         if is_lacking && slices.len() < MOST_SLICES {
-            slices.insert(place, (at, (pid, priority)));
+            slices.insert(place, (at, seen));
         }
     }
 
