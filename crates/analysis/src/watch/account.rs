@@ -36,7 +36,7 @@ pub(super) struct Occupants {
     unseen: u64,
     unseen_from_idle: u64,
     /// Threads with their priority at their last switch.
-    priorities: Vec<Option<Culprit>>,
+    priorities: Vec<Culprit>,
     /// Whether nothing is known of them.
     pub(super) are_unknown: bool,
     /// Whether any real-time thread was put off, and whether events were lost.
@@ -65,21 +65,15 @@ fn is_lower((pid, priority): Culprit) -> bool {
     pid == 0 || priority > *REAL_TIME.end()
 }
 
-/// Where the priority of a thread is kept.
-fn priority_place(pid: i32) -> usize {
-    pid.unsigned_abs() as usize % MOST_PRIORITIES
-}
-
 impl Occupants {
     /// Notes that a thread leaves a CPU, before those that it makes room for are looked at; it may be one that is put
     /// off.
     pub(super) fn leave(&mut self, cpu: u32, prev: Culprit, is_put_off: bool) {
         self.has_put_off |= is_put_off;
         self.switches += 1;
-        self.priorities.resize(MOST_PRIORITIES, None);
-        if let Some(place) = self.priorities.get_mut(priority_place(prev.0)) {
-            *place = Some(prev);
-        }
+        self.priorities.resize(MOST_PRIORITIES, (UNKNOWN, 0));
+        let place = self.priorities.get_mut(prev.0.unsigned_abs() as usize % MOST_PRIORITIES);
+        place.into_iter().for_each(|place| *place = prev);
         let last = self.cpus.get_mut(cpu as usize).and_then(VecDeque::back_mut);
         if let Some((_, last)) = last.filter(|(_, (last, _))| *last != prev.0) {
             self.unseen += 1;
@@ -90,7 +84,7 @@ impl Occupants {
 
     /// Notes that a thread is seen to have a CPU at `at`, ns, when it wakes another one: the trace may lack its switch.
     pub(super) fn seen(&mut self, cpu: u32, at: u64, pid: i32, woken: i32) {
-        let known = self.priorities.get(priority_place(pid)).copied().flatten();
+        let known = self.priorities.get(pid.unsigned_abs() as usize % MOST_PRIORITIES).copied();
         let Some(seen) = known.filter(|known| known.0 == pid && pid != woken) else { return };
         let Some(slices) = self.cpus.get_mut(cpu as usize) else { return };
         let place = slices.partition_point(|(from, _)| *from <= at);
@@ -288,8 +282,7 @@ impl Account {
         }
         if self.culprits.len() > MOST_CULPRITS {
             let mut all: Vec<u64> = self.culprits.values().map(|sum| sum.total_ns).collect();
-            let (_, median, _) = all.select_nth_unstable(MOST_CULPRITS / 2);
-            let median = *median;
+            let median = *all.select_nth_unstable(MOST_CULPRITS / 2).1;
             self.culprits.retain(|_, sum| sum.total_ns > median);
         }
         self.queue = Some(cpu).filter(|_| self.phase == Phase::Running);
