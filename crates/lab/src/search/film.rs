@@ -57,6 +57,8 @@ struct Log {
     known: HashMap<u64, Option<Instruction>>,
     /// Address of each instruction, in order.
     executed: Vec<u64>,
+    /// The function of each, once all were read.
+    functions: Vec<Option<usize>>,
     /// Number of instructions before each expiry of the timer.
     expiries: Vec<usize>,
 }
@@ -82,15 +84,15 @@ impl Log {
     /// interrupted function was entered, and after the last instruction that disabled interrupts, of a program, of a
     /// function that calls the scheduler if needed, or of an entry of interrupts.
     fn beginnings(&self, expiry: usize, symbols: &Symbols) -> Vec<u64> {
-        let Some(before) = self.executed.get(..expiry) else { return Vec::new() };
-        let interrupted = before.last().map(|address| symbols.index(*address));
-        let last = |is_it: &dyn Fn(u64) -> bool| before.iter().rposition(|address| is_it(*address));
+        let before = self.functions.get(..expiry).unwrap_or_default();
+        let mut kinds = self.executed.iter().take(expiry).map(|address| self.kind(*address));
+        let last = |is_it: &dyn Fn(&str) -> bool| before.iter().rposition(|of| is_it(symbols.name(*of)));
         let ends = [
-            last(&|address| Some(symbols.index(address)) != interrupted),
-            last(&|address| self.kind(address) == Some(Instruction::DisablesInterrupts)),
-            last(&|address| address < super::symbols::KERNEL),
-            last(&|address| RESCHEDULES.contains(&symbols.name(symbols.index(address)))),
-            last(&|address| super::calls::is_entry(symbols.name(symbols.index(address)))),
+            before.iter().rposition(|function| Some(function) != before.last()),
+            kinds.rposition(|kind| kind == Some(Instruction::DisablesInterrupts)),
+            before.iter().rposition(Option::is_none),
+            last(&|name| RESCHEDULES.contains(&name)),
+            last(&super::calls::is_entry),
         ];
         let mut distances: Vec<u64> = ends.into_iter().flatten().map(|at| (expiry - at - 1) as u64).collect();
         distances.sort_unstable();
@@ -162,6 +164,9 @@ pub(super) fn read(path: &Path, latency_ns: u64, wake: Wake, symbols: &Symbols) 
     for line in BufReader::new(File::open(path).map_err(|err| failed(err.to_string()))?).lines() {
         log.take(&line.map_err(|err| failed(err.to_string()))?);
     }
+    let mut of_address = HashMap::new();
+    let function = |address: &u64| *of_address.entry(*address).or_insert_with(|| symbols.index(*address));
+    log.functions = log.executed.iter().map(function).collect();
     let [from, woke] = log.ends(latency_ns, wake).map_err(failed)?;
     if log.executed.get(from..woke).into_iter().flatten().any(|address| !log.known.contains_key(address)) {
         return Err(failed("instructions without their names in QEMU's log".to_owned()));
@@ -179,10 +184,9 @@ fn film(log: &Log, [from, expiry, woke]: [usize; 3], mut is_taken: bool, symbols
     let mut film = Film::default();
     let mut calls = Calls::default();
     let mut last = None;
-    let is_switch = |address: &u64| symbols.name(symbols.index(*address)) == SWITCH;
-    let first_switch = log.executed.iter().skip(from).position(is_switch).map_or(woke, |at| from + at);
-    for (at, address) in log.executed.iter().enumerate().take(woke).skip(log.calls_from(from)) {
-        let function = symbols.index(*address);
+    let first_switch = log.functions.iter().skip(from).position(|of| symbols.name(*of) == SWITCH);
+    let all = log.executed.iter().zip(&log.functions).enumerate().take(woke).skip(log.calls_from(from));
+    for (at, (address, &function)) in all {
         let is_new = calls.step(function, symbols, log.kind(*address));
         let Some(since) = at.checked_sub(from) else { continue };
         let name = symbols.name(function);
@@ -197,7 +201,7 @@ fn film(log: &Log, [from, expiry, woke]: [usize; 3], mut is_taken: bool, symbols
         let kind = match () {
             () if at < expiry => DelayKind::Other,
             () if !is_taken => DelayKind::InterruptsOff,
-            () if at >= first_switch => DelayKind::Other,
+            () if first_switch.is_some_and(|switch| since >= switch) => DelayKind::Other,
             () => calls.kind(),
         };
         film.kinds[kind as usize] += 1;
