@@ -41,7 +41,7 @@ impl Drop for Machine {
                 left.is_empty()
             });
             // Removes their files.
-            let _ = command("recover").output();
+            let _ = command("recover --wait").output();
         }
     }
 }

@@ -285,7 +285,7 @@ fn root_semaphores_of_the_suite_go_with_it_or_are_recovered() {
     suite.wait().unwrap();
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
     assert!(!sets_of_the_suite().is_empty(), "the kernel keeps it");
-    let said = crate::program::punctual("recover");
+    let said = crate::program::punctual("recover --wait");
     assert!(said.stdout.contains("removed, left behind by a killed process: /proc/sysvipc/sem "), "{said:?}");
     assert_eq!((said.status, sets_of_the_suite()), (0, Vec::new()));
 }

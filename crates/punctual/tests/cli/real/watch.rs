@@ -364,7 +364,7 @@ fn root_a_killed_watch_leaves_the_program_running_and_nothing_traced() {
     assert!(!crate::program::is_stopped(pid) && Path::new(&format!("/proc/{pid}")).exists());
     // While the cell's process is exiting, its traces are its own.
     assert!(comes_true(|| {
-        punctual("recover").expect_success();
+        punctual("recover --wait").expect_success();
         traces().is_empty()
     }));
 }

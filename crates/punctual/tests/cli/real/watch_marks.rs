@@ -170,7 +170,7 @@ fn root_the_probes_of_a_killed_watch_are_removed_by_recover() {
     kill_and_wait(&mut child);
     // The process of the cell ends with its parent; while it is exiting, its probes are its own.
     assert!(comes_true(|| {
-        punctual("recover").expect_success();
+        punctual("recover --wait").expect_success();
         !groups(|_| true).contains(&made[0])
     }));
     assert!(Path::new(&format!("/proc/{}", running.0.id())).exists());
