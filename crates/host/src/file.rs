@@ -4,7 +4,7 @@ use crate::PrivateDirectory;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Permissions of files that this program creates, before the umask: only the user may write, others may read.
@@ -91,6 +91,14 @@ pub fn without_name(directory: &Path) -> io::Result<File> {
 /// unchanged.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = Replacement::new(path, ".new")?;
+    new.write_all(content)?;
+    new.commit()
+}
+
+/// As [`replace`], with a program: it has its name only once it can be executed, also after a power cut.
+pub fn replace_program(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut new = Replacement::new(path, ".new")?;
+    new.file.set_permissions(PermissionsExt::from_mode(0o755))?;
     new.write_all(content)?;
     new.commit()
 }

@@ -174,6 +174,8 @@ fn root_a_unit_goes_on_after_a_boot_and_leaves_nothing() {
     assert!(text.contains(start), "{text}");
     let link = scratch.path("etc/systemd/system/multi-user.target.wants/punctual-resume.service");
     assert_eq!(fs::read_link(&link).unwrap(), Path::new("/etc/systemd/system/punctual-resume.service"));
+    let program = fs::metadata(scratch.path("var/lib/punctual/punctual")).unwrap();
+    assert_eq!(program.permissions().mode() & 0o7777, 0o755);
     assert_eq!(forget_boots(&fs).unwrap().len(), 3);
     assert_eq!(forget_boots(&fs).unwrap().len(), 0);
 }

@@ -1,9 +1,9 @@
 //! A unit of systemd that goes on with a run after a boot.
 
-use super::common::{NoBoot, write};
+use super::common::{NoBoot, changeable_by_others, write};
 use crate::{HostFs, THIS_PROGRAM, file};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 const UNIT: &str = "etc/systemd/system/punctual-resume.service";
@@ -25,9 +25,7 @@ impl ResumeUnit<'_> {
     /// that units cannot hold, or a file cannot be written.
     pub fn install(&self, fs: &HostFs) -> Result<(), NoBoot> {
         if !fs.root.join("run/systemd/system").is_dir() {
-            return Err(NoBoot::Failed(
-                "this system has no systemd, which goes on with the run after a boot".to_owned(),
-            ));
+            return Err(NoBoot::Failed("this system has no systemd, which would go on after a boot".to_owned()));
         }
         let text = self.text()?;
         copy_program(&fs.root.join(PROGRAM))?;
@@ -65,23 +63,16 @@ fn copy_program(path: &Path) -> Result<(), NoBoot> {
     let error = |err| NoBoot::Io(path.to_owned(), err);
     let directory = path.parent().unwrap_or(path);
     fs::create_dir_all(directory).map_err(error)?;
-    let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == 0 && found.mode() & 0o022 == 0;
-    if !fs::symlink_metadata(directory).is_ok_and(is_ours) {
-        return Err(NoBoot::Failed(format!("{}: another user can write to it; remove it", directory.display())));
+    if let Some(open) = changeable_by_others(directory) {
+        return Err(NoBoot::Failed(format!("{}: another user can write to it; remove it", open.display())));
     }
-    fs::read(THIS_PROGRAM)
-        .and_then(|program| file::replace(path, &program))
-        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755)))
-        .map_err(error)
+    fs::read(THIS_PROGRAM).and_then(|program| file::replace_program(path, &program)).map_err(error)
 }
 
 /// Removes unit, link and program; returns those that were there.
 pub(super) fn remove(fs: &HostFs) -> Result<Vec<PathBuf>, NoBoot> {
-    let there = [WANTED, UNIT, PROGRAM]
-        .map(|path| fs.root.join(path))
-        .into_iter()
-        .filter(|path| path.symlink_metadata().is_ok());
-    let there: Vec<PathBuf> = there.collect();
+    let there = [WANTED, UNIT, PROGRAM].map(|path| fs.root.join(path)).into_iter();
+    let there: Vec<PathBuf> = there.filter(|path| path.symlink_metadata().is_ok()).collect();
     for path in &there {
         write(path, "")?;
         punctual_sys::fail::point("boot-file-removed");
