@@ -1,9 +1,9 @@
 #!/bin/sh -e
 # Takes a run over boots of a PC in QEMU to its end: boots.sh DIR PROGRAM FIRMWARE [CUT...]. DIR has the disk that
 # boots_disk.sh makes; FIRMWARE is bios, uefi, or kexec for a PC without a boot loader. The power of the PC is cut at
-# each CUT, once in each boot of the run: at a place of the program (`record-kept`), or so many seconds (`45`) after the
-# last boot of the run was measured. DIR/run is the run then, DIR/boot-before and DIR/boot-after are what the disk boots
-# by; DIR/console is all output.
+# each CUT, once in each boot of the run: at a place of the program (`record-kept`), or so many seconds (`45`) after
+# the last boot of the run was measured; not at `-`. DIR/run is the run then, DIR/boot-before and DIR/boot-after are
+# what the disk boots by; DIR/console is all output.
 cd "$1"; program=$2 firmware=$3; shift 3; cuts=$*
 at=$((67584 * 512)) releases=$(ls root/boot | sed -n 's/^vmlinuz-//p' | sort)
 boot_files() { for file in grub.cfg custom.cfg grubenv; do debugfs -R "cat /boot/grub/$file" "$1?offset=$at" 2>&1 |
@@ -59,7 +59,7 @@ give() { # the next CUT, read when the PC starts its system the next time
     cut=$1; echo "${cut:-none}" >given/cut; tar -C given -cf given.new .
     dd if=given.new of=given.tar bs=1M conv=notrunc status=none; armed=$(date +%s)
 }
-next() { give "${cuts%% *}"; cuts=${cuts#"$cut"}; cuts=${cuts# }; }
+next() { first=${cuts%% *}; give "${first#-}"; cuts=${cuts#"$first"}; cuts=${cuts# }; }
 start() {
     n=$((n + 1)); [ $n -le 80 ] || { echo 'a boot loop'; exit 1; }
     echo "== start $n" >>console; : >serial
