@@ -5,16 +5,14 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Places of the program at which the power of the PC is cut, those of a run in one row: a place of the beginning
-/// first, one of the end last.
-const PLACES: [[&str; 5]; 6] = [
-    ["run-made", "boot-program-copied", "boot-unit-written", "boot-unit-made", "boot-entry-made"],
-    ["lock-taken", "boot-set", "boot-asked", "boot-restarts", "boot-entry-removed"],
-    ["boot-began", "cell-untied", "cell-started", "cell-given", "boot-file-removed"],
-    ["cell-begun", "supervisor-forked", "supervisor-made", "group-made", "load-forked"],
-    ["load-works", "loads-started", "cell-armed", "threads-released", "cell-looked"],
-    ["cell-measured", "load-over", "cell-ended", "record-kept", "campaign-made"],
-];
+/// Places of the program at which the power of the PC is cut, three in each run: one of its end last.
+const PLACES: &str = "
+    run-made boot-program-copied boot-unit-written    boot-began cell-started boot-entry-removed
+    cell-untied cell-given boot-file-removed    lock-taken boot-set campaign-made
+    boot-asked boot-restarts cell-begun    boot-unit-made boot-entry-made supervisor-forked
+    supervisor-made group-made load-forked    load-works loads-started cell-armed
+    threads-released cell-looked cell-measured    load-over cell-ended record-kept
+";
 
 fn script(name: &str, words: &[&str]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/field").join(name);
@@ -65,18 +63,18 @@ fn root_a_run_over_boots_goes_to_its_end_by_bios_uefi_and_kexec() {
     assert_eq!(punctual_store::read(&scratch.path("run")).unwrap().entries.len(), 12);
 }
 
-/// `PUNCTUAL_TEST_CUTS` is how many rows of the places are visited, and how many instants besides, like `6,20`.
+/// `PUNCTUAL_TEST_CUTS` is how many of the places are visited, and how many instants besides, like `30,20`.
 #[test]
 #[ignore = "field: boots PCs with firmware"]
 fn root_a_run_over_boots_is_complete_whenever_the_power_of_the_pc_is_cut() {
     let Some(scratch) = pc() else { return };
-    let asked = std::env::var("PUNCTUAL_TEST_CUTS").unwrap_or_else(|_| "6,20".to_owned());
+    let asked = std::env::var("PUNCTUAL_TEST_CUTS").unwrap_or_else(|_| "30,20".to_owned());
     let (places, instants) = asked.split_once(',').unwrap();
-    let places = PLACES.iter().take(places.parse().unwrap()).map(|row| row.join(" "));
+    let places = PLACES.split_whitespace().map(str::to_owned).take(places.parse().unwrap());
     // Primes spread them over a boot of about two minutes, each another time.
-    let instants: Vec<_> = (0..instants.parse::<u32>().unwrap()).map(|n| (5 + n * 37 % 113).to_string()).collect();
+    let instants = (0..instants.parse::<u32>().unwrap()).map(|n| (5 + n * 37 % 113).to_string());
     // A kernel whose boots are cut twice in turn is given up.
-    for cuts in places.chain(instants.chunks(3).map(|three| three.join(" - "))) {
+    for cuts in places.chain(instants).collect::<Vec<_>>().chunks(3).map(|three| three.join(" - ")) {
         goes_to_its_end(&scratch, "bios", &cuts.split(' ').collect::<Vec<_>>());
     }
 }
