@@ -255,7 +255,7 @@ static void *trimmer(void *unused)
 
 static void prepare_trimmer(void)
 {
-	sem_init(&trim_wanted, 0, 0);
+	sem_init(&trim_wanted, 0, 1);
 	start(trimmer);
 }
 
@@ -268,12 +268,12 @@ static void prepare_page_fault(void)
 	prepare_trimmer();
 }
 
-static void before_page_fault(void) { sem_post(&trim_wanted); }
-
+/* The next time is far enough: the trimmer may have to wait for the CPU. */
 static void hit_page_fault(void)
 {
 	for (long at = 0; at < MEMORY; at += 4096)
 		memory[at]++;
+	sem_post(&trim_wanted);
 }
 
 /* Opens a file without a name, which is gone when the program ends however it ends. */
@@ -312,6 +312,7 @@ static void hit_major_fault(void)
 	static volatile char sum;
 	for (long at = 0; at < MEMORY; at += MEMORY / 16)
 		sum += memory[at];
+	sem_post(&trim_wanted);
 }
 
 /* A state that must not be lost: written and synced in the loop. */
@@ -438,8 +439,8 @@ static void hit_sleep(void) { sleep_ns(3 * MS); }
 static void prepare_relative_timer(void) { relative = true; }
 
 static const struct fault faults[] = {
-	{ "page_fault", prepare_page_fault, before_page_fault, hit_page_fault },
-	{ "major_fault", prepare_major_fault, before_page_fault, hit_major_fault },
+	{ "page_fault", prepare_page_fault, NULL, hit_page_fault },
+	{ "major_fault", prepare_major_fault, NULL, hit_major_fault },
 	{ "nice_lock", prepare_locks, before_lock, hit_nice_lock },
 	{ "pi_lock", prepare_locks, before_lock, hit_pi_lock },
 	{ "inversion", prepare_inversion, before_lock, hit_nice_lock },
