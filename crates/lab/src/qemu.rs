@@ -137,6 +137,13 @@ pub(super) enum QemuError {
     Process(#[from] std::io::Error),
 }
 
+impl QemuError {
+    /// Whether the guest has ended QEMU.
+    pub(super) fn is_end_by_guest(&self) -> bool {
+        matches!(self, QemuError::Exited { status, .. } if matches!(status.code(), Some(0 | 1)))
+    }
+}
+
 /// Longest version, characters.
 const LONGEST_VERSION: usize = 200;
 
@@ -280,10 +287,8 @@ impl Qemu {
     /// Waits until QEMU has exited on request of its guest.
     pub(super) fn wait(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
         loop {
-            match self.receive(limits) {
-                Err(QemuError::Exited { status, .. }) if matches!(status.code(), Some(0 | 1)) => return Ok(()),
-                Err(gone) => return Err(gone),
-                Ok(_) => {}
+            if let Err(gone) = self.receive(limits) {
+                return if gone.is_end_by_guest() { Ok(()) } else { Err(gone) };
             }
         }
     }

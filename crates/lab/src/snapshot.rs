@@ -181,7 +181,9 @@ pub(super) fn enter(qemu: &mut Qemu, devices: &Path, limits: Limits<'_>) -> Resu
 /// Starts the paused guest. All external input has been given before: only the guest wakes QEMU's main loop.
 pub(super) fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.raise_main_loop_priority();
-    qemu.execute("cont", json!({}), limits).map(drop)
+    // On a busy machine a short job may be over before QEMU answers.
+    let gone = qemu.execute("cont", json!({}), limits).err();
+    gone.filter(|gone| !gone.is_end_by_guest()).map_or(Ok(()), Err)
 }
 
 /// Excludes the memory, which is already a file, from QEMU's migration.
@@ -209,8 +211,7 @@ fn remove_oldest(dir: &Path) {
     let saved = entries.filter(is_saved);
     let mut saved: Vec<_> =
         saved.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
-    saved.sort();
-    saved.reverse();
+    saved.sort_by(|a, b| b.cmp(a));
     for (_, path) in saved.into_iter().skip(MAX_SNAPSHOTS) {
         // Snapshots of an earlier version were files.
         let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));

@@ -44,10 +44,8 @@ pub(super) fn log(qemu: &mut Qemu, on: bool, limits: Limits<'_>) -> Result<(), Q
 }
 
 fn possible<const N: usize>(said: [String; N]) -> Result<(), QemuError> {
-    match said.into_iter().find(|said| !said.is_empty()) {
-        Some(said) => Err(QemuError::Refused(format!("this QEMU cannot log execution: {said}"))),
-        None => Ok(()),
-    }
+    let refused = |said| Err(QemuError::Refused(format!("this QEMU cannot log execution: {said}")));
+    said.into_iter().find(|said| !said.is_empty()).map_or(Ok(()), refused)
 }
 
 /// The log as far as it was read.

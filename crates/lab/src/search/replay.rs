@@ -110,11 +110,11 @@ impl Search {
             film::step_singly(qemu, false, limits)?;
             qemu.wait(limits)
         };
-        match watch(&mut qemu) {
-            Ok(()) => {}
-            // It ended before the log was turned on or off.
-            Err(QemuError::Exited { status, .. }) if matches!(status.code(), Some(0 | 1)) => {}
-            Err(gone) => return Err(self.failed(&files, gone)),
+        // It may end before the log was turned on or off.
+        if let Err(gone) = watch(&mut qemu)
+            && !gone.is_end_by_guest()
+        {
+            return Err(self.failed(&files, gone));
         }
         if !self.is_same(&files, &job, record)? {
             return Ok(Logged::Different);

@@ -42,7 +42,7 @@ fn goes_to_its_end(scratch: &Scratch, firmware: &str, cuts: &[&str]) {
     assert!(shown.trim_end().ends_with("cuts left: none"), "{cuts:?}: {shown}");
     let run = punctual_store::read(&scratch.path("run")).unwrap();
     let made: HashSet<_> = run.entries.iter().map(|entry| entry.planned).collect();
-    assert_eq!((run.entries.len(), made.len(), run.header.failed.len()), (12, 12, 0), "{cuts:?}: each cell once");
+    assert_eq!((run.entries.len(), made.len(), run.header.failed.len()), (16, 16, 0), "{cuts:?}: each cell once");
     let is_asked = |entry: &punctual_model::Entry| {
         let (asked, host) = (&entry.record.cell.kernel, &entry.record.host_before);
         host.kernel_release.as_ref().is_some_and(|release| asked.to_string().ends_with(&format!(":{release}")))
@@ -60,7 +60,7 @@ fn root_a_run_over_boots_goes_to_its_end_by_bios_uefi_and_kexec() {
     ["bios", "uefi"].into_iter().for_each(|firmware| goes_to_its_end(&scratch, firmware, &[]));
     // What the disk boots by is put away, and stays so.
     script("boots.sh", &[scratch.dir().to_str().unwrap(), PROGRAM, "kexec"]);
-    assert_eq!(punctual_store::read(&scratch.path("run")).unwrap().entries.len(), 12);
+    assert_eq!(punctual_store::read(&scratch.path("run")).unwrap().entries.len(), 16);
 }
 
 /// `PUNCTUAL_TEST_CUTS` is how many of the places are visited, and how many instants besides, like `30,20`.

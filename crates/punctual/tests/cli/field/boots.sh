@@ -15,7 +15,7 @@ cp --sparse=always disk.img pc.img
 cp "$program" given/punctual; strip given/punctual
 kernels=$(printf '"installed:%s", ' $releases)
 cat >given/plan.toml <<END
-repetitions = ${BLOCKS:-3}
+repetitions = ${BLOCKS:-4}
 duration = "1s"
 warm_up = "100ms"
 [axes]
