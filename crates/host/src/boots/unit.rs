@@ -62,9 +62,9 @@ impl ResumeUnit<'_> {
 fn copy_program(path: &Path) -> Result<(), NoBoot> {
     let error = |err| NoBoot::Io(path.to_owned(), err);
     let directory = path.parent().unwrap_or(path);
-    fs::create_dir_all(directory).map_err(error)?;
-    if let Some(open) = changeable_by_others(directory) {
-        return Err(NoBoot::Failed(format!("{}: another user can write to it; remove it", open.display())));
+    let directory = fs::create_dir_all(directory).and_then(|()| fs::canonicalize(directory)).map_err(error)?;
+    if let Some(open) = changeable_by_others(&directory) {
+        return Err(NoBoot::Failed(format!("{}: another user can write to it; make it root's alone", open.display())));
     }
     fs::read(THIS_PROGRAM).and_then(|program| file::replace_program(path, &program)).map_err(error)
 }
