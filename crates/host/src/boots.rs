@@ -6,10 +6,11 @@ mod kexec;
 mod unit;
 mod way;
 
-pub use common::{NoBoot, changeable_by_others};
+pub use common::NoBoot;
 pub use unit::ResumeUnit;
 pub use way::{
-    BootWay, boot_next, forget_boots, installed_kernels, is_lost_by_a_boot, other_users, restart_system, way_to_boot,
+    BootWay, boot_next, changeable_by_others, forget_boots, installed_kernels, is_lost_by_a_boot, other_users,
+    restart_system, way_to_boot,
 };
 
 #[cfg(test)]

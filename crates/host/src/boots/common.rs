@@ -3,7 +3,6 @@
 use crate::{HostFs, file};
 use punctual_model::InstalledKernel;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Argument that is added to those of a plan: a kernel that panics restarts the machine, which then boots as always
@@ -29,17 +28,6 @@ pub enum NoBoot {
     /// A program failed.
     #[error("{0}")]
     Failed(String),
-}
-
-/// The first directory above `path`, or itself, in which another user could put something else in its place: after a
-/// boot root goes on with the run there, and starts what it names.
-pub fn changeable_by_others(path: &Path) -> Option<PathBuf> {
-    let is_safe = |found: std::fs::Metadata| {
-        let mode = found.mode();
-        // A sticky directory does not let one user rename the files of another.
-        found.uid() == 0 && (mode & 0o022 == 0 || mode & 0o1000 != 0)
-    };
-    path.ancestors().find(|part| !part.symlink_metadata().is_ok_and(is_safe)).map(Path::to_owned)
 }
 
 /// The words of a command line without some of them, and then those of `kernel`.

@@ -1,9 +1,9 @@
 //! A unit of systemd that goes on with a run after a boot.
 
-use super::common::{NoBoot, changeable_by_others, write};
+use super::common::{NoBoot, write};
 use crate::{HostFs, THIS_PROGRAM, file};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 const UNIT: &str = "etc/systemd/system/punctual-resume.service";
@@ -62,9 +62,9 @@ impl ResumeUnit<'_> {
 fn copy_program(path: &Path) -> Result<(), NoBoot> {
     let error = |err| NoBoot::Io(path.to_owned(), err);
     let directory = path.parent().unwrap_or(path);
-    let directory = fs::create_dir_all(directory).and_then(|()| fs::canonicalize(directory)).map_err(error)?;
-    if let Some(open) = changeable_by_others(&directory) {
-        return Err(NoBoot::Failed(format!("{}: another user can write to it; make it root's alone", open.display())));
+    let found = fs::create_dir_all(directory).and_then(|()| fs::symlink_metadata(directory)).map_err(error)?;
+    if !found.is_dir() || found.uid() != 0 || found.mode() & 0o022 != 0 {
+        return Err(NoBoot::Failed(format!("{}: another user can write to it; remove it", directory.display())));
     }
     fs::read(THIS_PROGRAM).and_then(|program| file::replace_program(path, &program)).map_err(error)
 }

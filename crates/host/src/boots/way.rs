@@ -4,6 +4,7 @@ use super::common::{AFTER_PANIC, NoBoot, mount_of, run};
 use super::{grub, kexec, unit};
 use crate::HostFs;
 use punctual_model::InstalledKernel;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A way to boot an installed kernel once.
@@ -57,6 +58,17 @@ pub fn other_users(fs: &HostFs, own: u32) -> Vec<String> {
     users.sort_unstable();
     users.dedup();
     users
+}
+
+/// The first directory above `path`, or itself, in which another user could put something else in its place: after a
+/// boot root goes on with the run there, and starts what it names.
+pub fn changeable_by_others(path: &Path) -> Option<PathBuf> {
+    let is_safe = |found: std::fs::Metadata| {
+        let mode = found.mode();
+        // A sticky directory does not let one user rename the files of another.
+        found.uid() == 0 && (mode & 0o022 == 0 || mode & 0o1000 != 0)
+    };
+    path.ancestors().find(|part| !part.symlink_metadata().is_ok_and(is_safe)).map(Path::to_owned)
 }
 
 /// The kind of file system that holds `path`, if a boot empties it.
