@@ -138,9 +138,12 @@ pub(super) enum QemuError {
 }
 
 impl QemuError {
-    /// Whether the guest has ended QEMU.
-    pub(super) fn is_end_by_guest(&self) -> bool {
-        matches!(self, QemuError::Exited { status, .. } if matches!(status.code(), Some(0 | 1)))
+    /// This error, unless it is that the guest has ended QEMU.
+    pub(super) fn unless_ended_by_guest(self) -> Result<(), QemuError> {
+        match self {
+            QemuError::Exited { status, .. } if matches!(status.code(), Some(0 | 1)) => Ok(()),
+            gone => Err(gone),
+        }
     }
 }
 
@@ -288,7 +291,7 @@ impl Qemu {
     pub(super) fn wait(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
         loop {
             if let Err(gone) = self.receive(limits) {
-                return if gone.is_end_by_guest() { Ok(()) } else { Err(gone) };
+                return gone.unless_ended_by_guest();
             }
         }
     }

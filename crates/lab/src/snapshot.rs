@@ -182,8 +182,7 @@ pub(super) fn enter(qemu: &mut Qemu, devices: &Path, limits: Limits<'_>) -> Resu
 pub(super) fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.raise_main_loop_priority();
     // On a busy machine a short job may be over before QEMU answers.
-    let gone = qemu.execute("cont", json!({}), limits).err();
-    gone.filter(|gone| !gone.is_end_by_guest()).map_or(Ok(()), Err)
+    qemu.execute("cont", json!({}), limits).map(drop).or_else(QemuError::unless_ended_by_guest)
 }
 
 /// Excludes the memory, which is already a file, from QEMU's migration.
@@ -208,9 +207,8 @@ fn quoted(path: &Path) -> String {
 fn remove_oldest(dir: &Path) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let is_saved = |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
-    let saved = entries.filter(is_saved);
-    let mut saved: Vec<_> =
-        saved.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    let used = |entry: fs::DirEntry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()));
+    let mut saved: Vec<_> = entries.filter(is_saved).filter_map(used).collect();
     saved.sort_by(|a, b| b.cmp(a));
     for (_, path) in saved.into_iter().skip(MAX_SNAPSHOTS) {
         // Snapshots of an earlier version were files.

@@ -71,9 +71,7 @@ impl Occupants {
     pub(super) fn leave(&mut self, cpu: u32, prev: Culprit, is_put_off: bool) {
         self.has_put_off |= is_put_off;
         self.switches += 1;
-        self.priorities.resize(MOST_PRIORITIES, (UNKNOWN, 0));
-        let place = self.priorities.get_mut(prev.0.unsigned_abs() as usize % MOST_PRIORITIES);
-        place.into_iter().for_each(|place| *place = prev);
+        self.priority(prev.0).into_iter().for_each(|known| *known = prev);
         let last = self.cpus.get_mut(cpu as usize).and_then(VecDeque::back_mut);
         if let Some((_, last)) = last.filter(|(_, (last, _))| *last != prev.0) {
             self.unseen += 1;
@@ -82,10 +80,15 @@ impl Occupants {
         }
     }
 
+    /// The thread in the place of `pid`, with its priority.
+    fn priority(&mut self, pid: i32) -> Option<&mut Culprit> {
+        self.priorities.resize(MOST_PRIORITIES, (UNKNOWN, 0));
+        self.priorities.get_mut(pid.unsigned_abs() as usize % MOST_PRIORITIES)
+    }
+
     /// Notes that a thread is seen to have a CPU at `at`, ns, when it wakes another one: the trace may lack its switch.
     pub(super) fn seen(&mut self, cpu: u32, at: u64, pid: i32, woken: i32) {
-        let known = self.priorities.get(pid.unsigned_abs() as usize % MOST_PRIORITIES).copied();
-        let Some(seen) = known.filter(|known| known.0 == pid && pid != woken) else { return };
+        let Some(seen) = self.priority(pid).copied().filter(|known| known.0 == pid && pid != woken) else { return };
         let Some(slices) = self.cpus.get_mut(cpu as usize) else { return };
         let place = slices.partition_point(|(from, _)| *from <= at);
         let is_lacking = match place.checked_sub(1).and_then(|last| slices.get(last)) {

@@ -111,11 +111,7 @@ impl Search {
             qemu.wait(limits)
         };
         // It may end before the log was turned on or off.
-        if let Err(gone) = watch(&mut qemu)
-            && !gone.is_end_by_guest()
-        {
-            return Err(self.failed(&files, gone));
-        }
+        watch(&mut qemu).or_else(QemuError::unless_ended_by_guest).map_err(|gone| self.failed(&files, gone))?;
         if !self.is_same(&files, &job, record)? {
             return Ok(Logged::Different);
         }
