@@ -12,7 +12,7 @@ use super::{BootableKernel, LabError, Monitor, directories, disk, guest_files, h
 use punctual_model::{
     Architecture, GuestThread, GuestThreads, GuestTids, LabClock, LabKernel, LabRecord, Record, TargetRecord,
 };
-use serde_json::json;
+use punctual_sys::guest_ports::MOVE_FILE;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -163,7 +163,7 @@ impl Setup {
 
     /// Lets a guest go on from its rest.
     pub(super) fn go_on(&self, qemu: &mut Qemu, files: &Files, limits: Limits<'_>) -> Result<(), LabError> {
-        qemu.execute("cont", json!({}), limits).map(drop).map_err(|gone| self.not_at_rest(files, gone))
+        qemu.go_on(limits).map_err(|gone| self.not_at_rest(files, gone))
     }
 
     /// Creates the memory for the guest's clock marks; returns the QEMU arguments for it.
@@ -351,6 +351,14 @@ impl Files {
     /// A further file of the guest.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.result.with_file_name(name)
+    }
+
+    /// QEMU arguments for a guest with a due time that is moved earlier by so much, and that may end after it.
+    pub(super) fn moving(&self, earlier_ns: u64, is_last: bool) -> Result<[OsString; 2], LabError> {
+        let path = self.beside("move");
+        let content = [&earlier_ns.to_le_bytes()[..], &[u8::from(is_last)]].concat();
+        directories::write_new(&path, &content).map_err(|err| LabError::file(&path, err))?;
+        Ok(["-fw_cfg".into(), format!("name={MOVE_FILE},file={}", directories::as_value(&path)).into()])
     }
 
     /// The file of the console.

@@ -96,8 +96,9 @@ pub(super) fn in_virtual_time(setup: &Setup, job: &Job, limits: Limits<'_>) -> R
     let saved = snapshot::ready(setup, limits)?;
     let place = directories::for_guest()?;
     let files = setup.files_below(place.path(), Some(job))?;
-    let incoming = snapshot::arguments(&saved);
-    let mut qemu = Qemu::start(setup.qemu(), setup.arguments(&files).into_iter().chain(incoming).collect())?;
+    let moving = job.movable.is_some().then(|| files.moving(0, false)).transpose()?;
+    let more = moving.into_iter().flatten().chain(snapshot::arguments(&saved));
+    let mut qemu = Qemu::start(setup.qemu(), setup.arguments(&files).into_iter().chain(more).collect())?;
     let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
     resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
     setup.record(&files, job)

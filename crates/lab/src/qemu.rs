@@ -296,6 +296,11 @@ impl Qemu {
         }
     }
 
+    /// Lets the paused guest go on. On a busy machine a short job may be over before QEMU answers.
+    pub(super) fn go_on(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
+        self.execute("cont", json!({}), limits).map(drop).or_else(QemuError::unless_ended_by_guest)
+    }
+
     /// The next response or event.
     fn receive(&mut self, limits: Limits<'_>) -> Result<Value, QemuError> {
         loop {

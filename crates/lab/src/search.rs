@@ -14,12 +14,10 @@ use super::machine::{Files, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
 use super::qemu::{Limits, Qemu, QemuError};
-use super::snapshot::Snapshot;
-use super::{LabError, Monitor, directories, measure, snapshot};
+use super::{LabError, Monitor, measure};
 pub use approach::{Approach, Woken};
 pub use longest::Limit;
 use punctual_model::{Architecture, Cell, LabClock, LabKernel, Record};
-use punctual_sys::guest_ports::MOVE_FILE;
 use refine::refine;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -75,27 +73,7 @@ impl Search {
 
     /// Measures the cell in this block, which starts later than the one before, with no due time moved.
     pub fn sample(&self, block: u32, monitor: Monitor<'_>) -> Result<Record, LabError> {
-        let (job, limits) = (self.job(block, NO_CYCLE), self.limits(monitor));
-        let _one_cpu = OneCpu::take();
-        let saved = snapshot::ready(&self.setup, limits)?;
-        let place = directories::for_guest()?;
-        let files = self.setup.files_below(place.path(), Some(&job))?;
-        let more = moving(&files, 0, false)?.into_iter().chain(snapshot::arguments(&saved));
-        self.carry_out(&saved, &files, more.collect(), limits)?;
-        self.setup.record(&files, &job)
-    }
-
-    /// Lets a guest go on from the saved state to the end of its job.
-    fn carry_out(
-        &self,
-        saved: &Snapshot,
-        files: &Files,
-        more: Vec<OsString>,
-        limits: Limits<'_>,
-    ) -> Result<(), LabError> {
-        let mut qemu = self.start(files, more)?;
-        let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
-        resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| self.setup.failed(files, gone))
+        measure::in_virtual_time(&self.setup, &self.job(block, NO_CYCLE), self.limits(monitor))
     }
 
     /// The error of a guest, or of a QEMU that lacks what is needed: all guests would fail.
@@ -113,12 +91,4 @@ impl Search {
     fn limits<'a>(&self, monitor: Monitor<'a>) -> Limits<'a> {
         measure::limits(&self.cell, monitor)
     }
-}
-
-/// QEMU arguments for a guest with a due time that is moved earlier by so much, and that may end after it.
-fn moving(files: &Files, earlier_ns: u64, is_last: bool) -> Result<[OsString; 2], LabError> {
-    let path = files.beside("move");
-    let content = [&earlier_ns.to_le_bytes()[..], &[u8::from(is_last)]].concat();
-    directories::write_new(&path, &content).map_err(|err| LabError::file(&path, err))?;
-    Ok(["-fw_cfg".into(), format!("name={MOVE_FILE},file={}", directories::as_value(&path)).into()])
 }

@@ -181,8 +181,7 @@ pub(super) fn enter(qemu: &mut Qemu, devices: &Path, limits: Limits<'_>) -> Resu
 /// Starts the paused guest. All external input has been given before: only the guest wakes QEMU's main loop.
 pub(super) fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.raise_main_loop_priority();
-    // On a busy machine a short job may be over before QEMU answers.
-    qemu.execute("cont", json!({}), limits).map(drop).or_else(QemuError::unless_ended_by_guest)
+    qemu.go_on(limits)
 }
 
 /// Excludes the memory, which is already a file, from QEMU's migration.

@@ -4,7 +4,7 @@ use super::super::memory::{self, Memory};
 use super::super::qemu::QemuError;
 use super::super::{LabError, Monitor, directories, snapshot};
 use super::film::{self, Footage, Wake};
-use super::{NO_CYCLE, OneCpu, Search, Symbols, moving};
+use super::{NO_CYCLE, OneCpu, Search, Symbols};
 use crate::protocol::Job;
 use punctual_host::PrivateDirectory;
 use punctual_model::Film;
@@ -45,7 +45,7 @@ impl Search {
         let failed = |err| LabError::file(&saved.memory(), err);
         let memory = Memory::copy_of(&saved.memory()).map_err(failed)?;
         let incoming = snapshot::incoming(memory.arguments());
-        let mut qemu = self.start(&files, moving(&files, 0, true)?.into_iter().chain(incoming).collect())?;
+        let mut qemu = self.start(&files, files.moving(0, true)?.into_iter().chain(incoming).collect())?;
         let devices = place.path().join("devices");
         let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
         let paused = resumed.and_then(|()| snapshot::save_when_paused(&mut qemu, &devices, limits));
@@ -95,7 +95,7 @@ impl Approach<'_> {
         let files = setup.files_below(guest.path(), Some(&self.job))?;
         let log = files.beside("log");
         let logged = symbols.map(|_| ["-D".into(), log.clone().into()]).into_iter().flatten();
-        let more = moving(&files, earlier_ns, true)?.into_iter().chain(logged);
+        let more = files.moving(earlier_ns, true)?.into_iter().chain(logged);
         let more = more.chain(snapshot::incoming(memory::of_open(&self.memory)));
         let mut qemu = self.search.start(&files, more.collect())?;
         let ended = snapshot::enter(&mut qemu, &self.devices(), limits).and_then(|()| {
