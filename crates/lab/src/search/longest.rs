@@ -11,8 +11,8 @@ use std::path::Path;
 
 /// Largest file of an interrupted search, bytes: some kilobytes a delay.
 const LARGEST_STATE: u64 = 64 << 20;
-/// Guests after which the latest of their wake-ups are refined, and the most of these: about half of the CPU time each.
-const GUESTS_PER_ROUND: u32 = 8;
+/// Guests after which the latest of their wake-ups are refined, and the most of these: a quarter of the CPU time.
+const GUESTS_PER_ROUND: u32 = 16;
 const REFINED_PER_ROUND: usize = 4;
 /// Times that one function is refined, unless a sampled wake-up is later than all its delays so far.
 const REFINED_PER_FUNCTION: u32 = 2;
@@ -59,7 +59,7 @@ struct State {
     key: String,
     top: usize,
     result: LongestDelays,
-    delays: Vec<(Place, Delay)>,
+    delays: Vec<Delay>,
     refined: Vec<(Place, (u32, u64))>,
     late: Late,
 }
@@ -107,6 +107,7 @@ impl Search {
             found.guest(block, monitor)?;
             if found.result.guests.is_multiple_of(GUESTS_PER_ROUND) {
                 found.refine_latest(monitor)?;
+                (monitor.say)(&found.progress());
             }
             state.map_or(Ok(()), |state| found.save(state))?;
             if found.result.failed.len() >= MAX_FAILED {
@@ -222,7 +223,7 @@ impl Found<'_> {
 
     /// Keeps the longest delay of each kind and beginning, and the longest of all.
     fn keep(&mut self, delay: Delay) {
-        let key = (delay.kind, delay.begins.clone());
+        let key = place(&delay);
         let reached = self.delays.get(&key).map_or(0, |known| known.reached);
         let longer = self.delays.remove(&key).filter(|known| known.latency_ns >= delay.latency_ns).unwrap_or(delay);
         let _ = self.delays.insert(key, Delay { reached: reached + 1, ..longer });
@@ -245,26 +246,29 @@ impl Found<'_> {
             ));
         }
         self.result = result;
-        self.delays = delays.into_iter().collect();
+        self.delays = delays.into_iter().map(|delay| (place(&delay), delay)).collect();
         self.refined = refined.into_iter().collect();
         self.late = late;
         Ok(())
     }
 
     fn save(&self, path: &Path) -> Result<(), LabError> {
-        fn pairs<T: Clone>(map: &BTreeMap<Place, T>) -> Vec<(Place, T)> {
-            map.iter().map(|(place, value)| (place.clone(), value.clone())).collect()
-        }
         let state = State {
             key: self.search.setup.key(),
             top: self.limit.top,
             result: self.result.clone(),
-            delays: pairs(&self.delays),
-            refined: pairs(&self.refined),
+            delays: self.delays.values().cloned().collect(),
+            refined: self.refined.clone().into_iter().collect(),
             late: self.late.clone(),
         };
         let text = serde_json::to_vec(&state).map_err(|err| LabError::file(path, err))?;
         punctual_host::file::replace(path, &text).map_err(|err| LabError::file(path, err))
+    }
+
+    fn progress(&self) -> String {
+        let searched = Span(self.result.searched_ns / 1_000_000 * 1_000_000);
+        let longest_ns = self.delays.values().map(|delay| delay.latency_ns).max().unwrap_or(0);
+        format!("searched {searched} of {}: longest delay {}", self.limit.budget, Span(longest_ns))
     }
 
     fn finish(self) -> LongestDelays {
@@ -273,6 +277,10 @@ impl Found<'_> {
         delays.truncate(self.limit.top);
         LongestDelays { delays, ..self.result }
     }
+}
+
+fn place(delay: &Delay) -> Place {
+    (delay.kind, delay.begins.clone())
 }
 
 /// A latency, ns; 0 before the due time.

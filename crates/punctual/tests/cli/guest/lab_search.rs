@@ -29,8 +29,8 @@ fn vm_planted_stretches_are_found_to_the_instruction_and_filmed() {
     };
     // A search that goes on after its first guest has the result of one without an interruption.
     let state = format!("--state {}", scratch.path("state.json").display());
-    let first = search(&format!("300ms {state}"));
-    let budget = "510ms";
+    let first = search(&format!("600ms {state}"));
+    let budget = "1100ms";
     let found = search(&format!("{budget} {state}"));
     assert_eq!([&first["guests"], &found["guests"]], [1, 2]);
     assert_eq!(found, search(budget));
@@ -65,7 +65,7 @@ fn vm_planted_stretches_are_found_to_the_instruction_and_filmed() {
     let begins = first["delays"][0]["begins"].as_str().unwrap().split(' ').next().unwrap();
     let path = longest["path"].as_array().unwrap();
     assert_eq!(path.last(), Some(&longest["begins"]), "{longest}");
-    let options = format!("lab worst --load exec --budget 600ms {state}");
+    let options = format!("lab worst --load exec --budget 1s {state}");
     let other = run(in_virtual_time(&scratch, &options).arg(&kernel));
     assert!(other.status == 1 && other.stderr.contains("is of a search with other arguments"), "{}", other.stderr);
 
@@ -74,7 +74,7 @@ fn vm_planted_stretches_are_found_to_the_instruction_and_filmed() {
         (format!("{begins} --max 1ms"), 0, "good: no delay above 1ms in "),
         ("no_function_of_linux --max 1us".to_owned(), 125, "cannot test: no function no_function_of_linux"),
     ] {
-        let options = format!("lab bisect-step --load none --budget 300ms --stretch {options} --kernel");
+        let options = format!("lab bisect-step --load none --budget 600ms --stretch {options} --kernel");
         let step = run(in_virtual_time(&scratch, &options).arg(&kernel));
         assert!(step.status == status && step.stdout.starts_with(said), "{}{}", step.stdout, step.stderr);
     }

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Period of the sampled thread: it meets each delay that is longer.
 const PERIOD: Span = Span(100_000);
-/// Measured time of a guest: two thousand wake-ups.
-const DURATION: Span = Span(200_000_000);
+/// Measured time of a guest: five thousand wake-ups.
+const DURATION: Span = Span(500_000_000);
 
 pub(super) fn worst(arguments: LabWorstArguments) -> Outcome {
     let LabWorstArguments { cell, budget, top, seed, state, format } = arguments;
