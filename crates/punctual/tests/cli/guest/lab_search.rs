@@ -30,7 +30,7 @@ fn vm_planted_stretches_are_found_to_the_instruction_and_filmed() {
     // A search that goes on after its first guest has the result of one without an interruption.
     let state = format!("--state {}", scratch.path("state.json").display());
     let first = search(&format!("600ms {state}"));
-    let budget = "1100ms";
+    let budget = "1110ms";
     let found = search(&format!("{budget} {state}"));
     assert_eq!([&first["guests"], &found["guests"]], [1, 2]);
     assert_eq!(found, search(budget));
