@@ -137,8 +137,12 @@ impl Setup {
         Ok(files)
     }
 
-    /// QEMU arguments of a guest.
-    pub(super) fn arguments(&self, files: &Files) -> Vec<OsString> {
+    /// Starts QEMU for a guest, with `more` arguments.
+    pub(super) fn start(&self, files: &Files, more: impl IntoIterator<Item = OsString>) -> Result<Qemu, LabError> {
+        Qemu::start(self.qemu(), self.arguments(files).into_iter().chain(more).collect())
+    }
+
+    fn arguments(&self, files: &Files) -> Vec<OsString> {
         let console = format!("file:{}", files.console.display());
         let [cpus, memory_mib] = [self.cpus, memory::MIB].map(|number| number.to_string());
         let words = ["-smp", &cpus, "-m", &memory_mib, "-serial", &console, "-append", &self.command_line];
@@ -153,7 +157,7 @@ impl Setup {
 
     /// Boots a guest of machine time to its rest, with `more` arguments, and schedules its threads as the plan says.
     pub(super) fn boot(&self, files: &Files, more: Vec<OsString>, limits: Limits<'_>) -> Result<AtRest, LabError> {
-        let mut qemu = Qemu::start(self.qemu(), [self.arguments(files), more].concat())?;
+        let mut qemu = self.start(files, more)?;
         match guest_threads::settle(&mut qemu, &self.threads, limits.booting(&files.console)) {
             Ok((tids, threads)) => Ok(AtRest { qemu, tids, threads }),
             Err(QemuError::Refused(reason)) => Err(self.unusable(reason)),

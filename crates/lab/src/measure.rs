@@ -6,7 +6,7 @@ use super::left_out::{STARTS_GUESTS, left_out};
 use super::machine::{AtRest, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
-use super::qemu::{Limits, Qemu};
+use super::qemu::Limits;
 use super::{Beside, GuestClocks, LabError, Monitor, directories, snapshot, two_guests};
 use punctual_model::{Captures, Cell, Explain, LabClock, LabKernel, Record, TRACERS};
 use std::time::Duration;
@@ -98,7 +98,7 @@ pub(super) fn in_virtual_time(setup: &Setup, job: &Job, limits: Limits<'_>) -> R
     let files = setup.files_below(place.path(), Some(job))?;
     let moving = job.movable.is_some().then(|| files.moving(0, false)).transpose()?;
     let more = moving.into_iter().flatten().chain(snapshot::arguments(&saved));
-    let mut qemu = Qemu::start(setup.qemu(), setup.arguments(&files).into_iter().chain(more).collect())?;
+    let mut qemu = setup.start(&files, more)?;
     let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
     resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
     setup.record(&files, job)

@@ -13,13 +13,12 @@ use super::devices::Devices;
 use super::machine::{Files, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
-use super::qemu::{Limits, Qemu, QemuError};
+use super::qemu::{Limits, QemuError};
 use super::{LabError, Monitor, measure};
 pub use approach::{Approach, Woken};
 pub use longest::Limit;
 use punctual_model::{Architecture, Cell, LabClock, LabKernel, Record};
 use refine::refine;
-use std::ffi::OsString;
 use std::sync::Arc;
 pub use symbols::Symbols;
 
@@ -82,10 +81,6 @@ impl Search {
             QemuError::Refused(reason) => LabError::program(self.setup.qemu(), reason),
             gone => self.setup.failed(files, gone),
         }
-    }
-
-    fn start(&self, files: &Files, more: Vec<OsString>) -> Result<Qemu, LabError> {
-        Qemu::start(self.setup.qemu(), self.setup.arguments(files).into_iter().chain(more).collect())
     }
 
     fn limits<'a>(&self, monitor: Monitor<'a>) -> Limits<'a> {

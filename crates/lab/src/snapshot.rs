@@ -107,7 +107,7 @@ fn save(setup: &Setup, dir: &Path, saved: &Snapshot, limits: Limits<'_>) -> Resu
     let failed = |err: io::Error| LabError::file(&saved.0, format!("cannot save the snapshot: {err}"));
     let memory = Memory::new().map_err(failed)?;
     let paused = memory.arguments().into_iter().chain(["-S".into()]);
-    let mut qemu = Qemu::start(setup.qemu(), setup.arguments(&files).into_iter().chain(paused).collect())?;
+    let mut qemu = setup.start(&files, paused)?;
     let at_rest = at_rest_into(&mut qemu, &new.devices(), limits.booting(files.console()));
     at_rest.map_err(|gone| setup.not_at_rest(&files, gone))?;
     drop(qemu);

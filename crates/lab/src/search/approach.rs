@@ -45,7 +45,7 @@ impl Search {
         let failed = |err| LabError::file(&saved.memory(), err);
         let memory = Memory::copy_of(&saved.memory()).map_err(failed)?;
         let incoming = snapshot::incoming(memory.arguments());
-        let mut qemu = self.start(&files, files.moving(0, true)?.into_iter().chain(incoming).collect())?;
+        let mut qemu = self.setup.start(&files, files.moving(0, true)?.into_iter().chain(incoming))?;
         let devices = place.path().join("devices");
         let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
         let paused = resumed.and_then(|()| snapshot::save_when_paused(&mut qemu, &devices, limits));
@@ -97,7 +97,7 @@ impl Approach<'_> {
         let logged = symbols.map(|_| ["-D".into(), log.clone().into()]).into_iter().flatten();
         let more = files.moving(earlier_ns, true)?.into_iter().chain(logged);
         let more = more.chain(snapshot::incoming(memory::of_open(&self.memory)));
-        let mut qemu = self.search.start(&files, more.collect())?;
+        let mut qemu = setup.start(&files, more)?;
         let ended = snapshot::enter(&mut qemu, &self.devices(), limits).and_then(|()| {
             if symbols.is_some() {
                 film::step_singly(&mut qemu, true, limits)?;

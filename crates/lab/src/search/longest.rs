@@ -267,8 +267,9 @@ impl Found<'_> {
 
     fn progress(&self) -> String {
         let searched = Span(self.result.searched_ns / 1_000_000 * 1_000_000);
-        let longest_ns = self.delays.values().map(|delay| delay.latency_ns).max().unwrap_or(0);
-        format!("searched {searched} of {}: longest delay {}", self.limit.budget, Span(longest_ns))
+        let longest_ns = self.delays.values().map(|delay| delay.latency_ns).max();
+        let longest = longest_ns.map_or("none refined yet".to_owned(), |longest_ns| Span(longest_ns).to_string());
+        format!("searched {searched} of {}: longest delay {longest}", self.limit.budget)
     }
 
     fn finish(self) -> LongestDelays {

@@ -88,7 +88,7 @@ impl Search {
         let files = self.setup.files_below(place.path(), Some(&job))?;
         let log = files.beside("log");
         let to_log = ["-D".into(), log.clone().into()];
-        let mut qemu = self.start(&files, snapshot::arguments(&saved).chain(to_log).collect())?;
+        let mut qemu = self.setup.start(&files, snapshot::arguments(&saved).chain(to_log))?;
         let watch = |qemu: &mut Qemu| {
             snapshot::enter(qemu, &saved.devices(), limits)?;
             let mut time = GuestTime::begin(qemu, limits)?;

@@ -61,7 +61,7 @@ impl Search {
         let place = directories::for_guest()?;
         let job = Job { movable: None, lists_symbols: true, ..self.job(0, 0) };
         let files = self.setup.files_below(place.path(), Some(&job))?;
-        let mut qemu = self.start(&files, snapshot::arguments(&saved).collect())?;
+        let mut qemu = self.setup.start(&files, snapshot::arguments(&saved))?;
         let read = snapshot::enter(&mut qemu, &saved.devices(), limits).and_then(|()| {
             let mut time = GuestTime::begin(&mut qemu, limits)?;
             snapshot::start(&mut qemu, limits)?;
