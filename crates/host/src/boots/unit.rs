@@ -47,13 +47,13 @@ impl ResumeUnit<'_> {
             NoBoot::Failed(format!("{}: a unit of systemd cannot hold this name; move it", self.run.display()))
         })?;
         let words: String = self.words.iter().map(|word| format!(" \"{word}\"")).collect();
-        // Services that start with the system have ended by then.
+        // Services that start with the system have ended by then; a verdict (2, 3) is no failure.
         Ok(format!(
             "# Removed at the end of the run, and by `punctual recover`.\n\
              [Unit]\nDescription=punctual goes on with a run over boots\nAfter=multi-user.target\n\
              ConditionPathExists={run}\n\n\
              [Service]\nType=exec\nExecStartPre=/bin/sleep 30\n\
-             ExecStart=/{PROGRAM}{words}\n\
+             ExecStart=/{PROGRAM}{words}\nSuccessExitStatus=2 3\n\
              StandardOutput=journal+console\nStandardError=journal+console\nTimeoutStartSec=infinity\n"
         ))
     }
