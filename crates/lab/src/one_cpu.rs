@@ -19,16 +19,21 @@ pub(super) struct OneCpu {
 }
 
 impl OneCpu {
-    /// Takes the CPU with the fewest guests among those that the thread may use; `None` if the affinity cannot be set.
+    /// Takes the CPU with the fewest guests among those that the thread may use, the one that it runs on if there are
+    /// several: guests of other processes are not counted. `None` if the affinity cannot be set.
     pub(super) fn take() -> Option<OneCpu> {
         let before = sched::affinity(0).ok()?;
         let mut in_use = CPUS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-        let guests = |cpu: u32| in_use.iter().filter(|other| **other == cpu).count();
-        let cpu = before.iter().min_by_key(|cpu| guests(*cpu))?;
+        let cpu = freest(&before, &in_use, sched::current_cpu())?;
         sched::set_affinity(0, &[cpu].into_iter().collect()).ok()?;
         in_use.push(cpu);
         Some(OneCpu { cpu, before })
     }
+}
+
+fn freest(cpus: &CpuSet, in_use: &[u32], here: Option<u32>) -> Option<u32> {
+    let guests = |cpu: u32| in_use.iter().filter(|other| **other == cpu).count();
+    cpus.iter().min_by_key(|cpu| (guests(*cpu), Some(*cpu) != here))
 }
 
 impl Drop for OneCpu {
@@ -47,20 +52,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guests_share_a_cpu_only_when_outnumbering_and_affinity_is_restored() {
+    fn a_guest_stays_where_it_is_unless_another_cpu_has_fewer() {
+        let cpus = [0, 1, 3].into_iter().collect();
+        for (in_use, here, cpu) in [(&[][..], Some(1), 1), (&[1], Some(1), 0), (&[0, 1], Some(0), 3), (&[], None, 0)] {
+            assert_eq!(freest(&cpus, in_use, here), Some(cpu), "{in_use:?} {here:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_guest_takes_another_cpu_and_affinity_is_restored() {
         let before = sched::affinity(0).unwrap();
         let first = OneCpu::take().unwrap();
-        assert_eq!(sched::affinity(0).unwrap().len(), 1);
-        let second = std::thread::spawn({
-            let before = before.clone();
-            move || {
-                sched::set_affinity(0, &before).unwrap();
-                OneCpu::take().unwrap().cpu
-            }
-        });
-        let second = second.join().unwrap();
-        assert!(before.len() == 1 || second != first.cpu, "{second}");
-        drop(first);
+        assert_eq!(sched::affinity(0).unwrap(), [first.cpu].into_iter().collect());
+        sched::set_affinity(0, &before).unwrap();
+        let second = OneCpu::take().unwrap();
+        assert!(before.len() == 1 || second.cpu != first.cpu, "{second:?}");
+        drop((second, first));
         assert_eq!(sched::affinity(0).unwrap(), before);
     }
 }

@@ -88,15 +88,8 @@ impl Search {
             seed: limit.seed,
             ..LongestDelays::default()
         };
-        let mut found = Found {
-            search: self,
-            symbols,
-            limit,
-            result,
-            delays: BTreeMap::new(),
-            refined: BTreeMap::new(),
-            late: Late::new(),
-        };
+        let (delays, refined, late) = Default::default();
+        let mut found = Found { search: self, symbols, limit, result, delays, refined, late };
         if let Some(state) = state.filter(|state| state.exists()) {
             found.go_on_from(state)?;
         }
@@ -240,10 +233,8 @@ impl Found<'_> {
             .map_err(|err| LabError::file(path, format!("no state of a search: {err}")))?;
         let asked = |of: &LongestDelays| (of.kernel.clone(), of.load.clone(), of.policy.clone(), of.seed);
         if (key, top, asked(&result)) != (self.search.setup.key(), self.limit.top, asked(&self.result)) {
-            return Err(LabError::file(
-                path,
-                "is of a search with other arguments, program or QEMU; name another file",
-            ));
+            let reason = "is of a search with other arguments, program or QEMU; name another file";
+            return Err(LabError::file(path, reason));
         }
         self.result = result;
         self.delays = delays.into_iter().map(|delay| (place(&delay), delay)).collect();
