@@ -113,6 +113,6 @@ impl Approach<'_> {
         let woken = woken.ok_or_else(|| LabError::program("lab", "the guest reported no wake-up"))?;
         let latency_ns = woken.woke_ns.saturating_sub(woken.due_ns.saturating_sub(earlier_ns));
         let film = symbols.map(|symbols| film::read(&log, latency_ns, Wake::Last, symbols)).transpose();
-        Ok((woken, film.map_err(|err| setup.error(err.to_string()))?))
+        Ok((woken, film.map_err(|reason| setup.error(reason))?))
     }
 }

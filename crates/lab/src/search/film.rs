@@ -1,13 +1,12 @@
 //! The execution between a due time and its wake-up, from QEMU's log: one line for each instruction.
 
-use super::super::LabError;
 use super::super::qemu::{Limits, Qemu, QemuError};
 use super::Symbols;
 use super::calls::{Calls, Instruction};
 use punctual_model::{DelayKind, Film, Piece};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 /// Longest latency of a film, ns: its log has 100 bytes for each.
@@ -156,18 +155,18 @@ pub(super) struct Footage {
 
 /// Reads the log of a wake-up with this latency. Errors: if the timer did not expire so many instructions before the
 /// reading of the clock.
-pub(super) fn read(path: &Path, latency_ns: u64, wake: Wake, symbols: &Symbols) -> Result<Footage, LabError> {
-    let failed = |reason: String| LabError::file(path, reason);
+pub(super) fn read(path: &Path, latency_ns: u64, wake: Wake, symbols: &Symbols) -> Result<Footage, String> {
+    let failed = |err: io::Error| format!("cannot read QEMU's log: {err}");
     let mut log = Log::default();
-    for line in BufReader::new(File::open(path).map_err(|err| failed(err.to_string()))?).lines() {
-        log.take(&line.map_err(|err| failed(err.to_string()))?);
+    for line in BufReader::new(File::open(path).map_err(failed)?).lines() {
+        log.take(&line.map_err(failed)?);
     }
     let mut of_address = HashMap::new();
     let function = |address: &u64| *of_address.entry(*address).or_insert_with(|| symbols.index(*address));
     log.functions = log.executed.iter().map(function).collect();
-    let [from, woke] = log.ends(latency_ns, wake).map_err(failed)?;
+    let [from, woke] = log.ends(latency_ns, wake)?;
     if log.executed.get(from..woke).into_iter().flatten().any(|address| !log.known.contains_key(address)) {
-        return Err(failed("instructions without their names in QEMU's log".to_owned()));
+        return Err("instructions without their names in QEMU's log".to_owned());
     }
     // Without an expiry of its own, the due time was while an earlier interrupt of the timer was handled.
     let own = log.own_expiry(from);
@@ -316,7 +315,7 @@ mod tests {
         let longer = scratch.file("longer", log(&executed));
         assert_eq!(first(&longer, 14).unwrap().instructions(), 14);
         assert!(first(&longer, 13).is_err(), "its expiry was before its due time");
-        let err = read(&path, 315, Wake::Last, &symbols()).err().unwrap().to_string();
+        let err = read(&path, 315, Wake::Last, &symbols()).err().unwrap();
         assert!(err.ends_with("no reading of the clock") || err.contains("no expiry of the timer 315"), "{err}");
     }
 }

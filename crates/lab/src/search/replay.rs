@@ -116,7 +116,7 @@ impl Search {
             return Ok(Logged::Different);
         }
         Ok(film::read(&log, latency_ns, Wake::First, symbols)
-            .map_or_else(Logged::Late, |footage| Logged::Film(footage.film)))
+            .map_or_else(|err| Logged::Late(LabError::program("lab film", err)), |footage| Logged::Film(footage.film)))
     }
 
     /// Whether the guest's record is this one. Errors: if it has none.
