@@ -104,7 +104,7 @@ fn root_a_measured_thread_has_the_wake_ups_and_latencies_that_it_records() {
     let ledger = (theirs.cycles_due, theirs.missed, theirs.lost, theirs.passed_over, theirs.early);
     assert!(recorded.contains(&ours.activations), "{recorded:?} of {ledger:?}: {ours:#?}");
     assert_eq!((thread, interrupt), (0, 0), "{ours:#?}");
-    assert_eq!(ours.wait, "clock_nanosleep until an instant");
+    assert_eq!(ours.wait, "clock_nanosleep until an instant", "{ledger:?}: {ours:#?}");
     // Where most sleeps begin after their due time, no period is seen.
     assert!(ours.period.is_none_or(|found| found.period.ns() == 1_000_000), "{ours:#?}");
     // The program reads its clock after its return from the kernel, which is what we see: it is later.
