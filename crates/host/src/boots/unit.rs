@@ -47,7 +47,7 @@ impl ResumeUnit<'_> {
             NoBoot::Failed(format!("{}: a unit of systemd cannot hold this name; move it", self.run.display()))
         })?;
         let words: String = self.words.iter().map(|word| format!(" \"{word}\"")).collect();
-        // Services that start with the system have ended by then; a verdict (2, 3) is no failure.
+        // Services that start with the system have ended by then. Exit status 2: a limit is violated; 3: undecided.
         Ok(format!(
             "# Removed at the end of the run, and by `punctual recover`.\n\
              [Unit]\nDescription=punctual goes on with a run over boots\nAfter=multi-user.target\n\
