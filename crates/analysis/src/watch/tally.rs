@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 const MOST_NAMES: usize = 64;
 /// Activations that are known before a response time is unusual.
 const ENOUGH: u64 = 50;
+/// Largest standard deviation of waits of one length, as a share of their mean.
+const ONE_LENGTH: f64 = 0.1;
 
 /// Usual activation of a thread: medians, ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -298,10 +300,13 @@ impl Tally {
     /// Whether its sleeps last a length of time instead of until an instant: then the interval between due times varies
     /// and the time from the start of the timer to its due time does not. `None` without a clear answer.
     pub(super) fn is_relative(&self) -> Option<bool> {
+        let (n, mean) = (self.waits.n, self.waits.mean);
         let (waits, steps) = (self.waits.squares, self.steps.squares);
+        // Where most due times are missed, the steps are off a period that is none, and the waits have any length.
+        let is_one_length = waits < n * (mean * ONE_LENGTH).powi(2);
         match () {
-            () if self.waits.n < ENOUGH as f64 => None,
-            () if waits * 4.0 < steps => Some(true),
+            () if n < ENOUGH as f64 => None,
+            () if waits * 4.0 < steps && is_one_length => Some(true),
             () if steps * 4.0 < waits => Some(false),
             () => None,
         }

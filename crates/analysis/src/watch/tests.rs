@@ -12,12 +12,14 @@ fn watched(script: &Script) -> WatchedThread {
     let settings = Settings { until_ns: 10 * SECOND_NS, ..Settings::default() };
     let mut threads = WatchedThreads::new(settings, &[]);
     threads.take(&script.events());
-    for pid in threads.undecided() {
-        threads.settle(pid);
-    }
-    let (mut results, ..) = threads.finish(10 * SECOND_NS, |_| true, |_| false);
-    assert_eq!(results.len(), 1);
-    results.remove(0).thread
+    only(threads, 10 * SECOND_NS)
+}
+
+/// The only one of these threads, at this time.
+fn only(mut threads: WatchedThreads, until_ns: u64) -> WatchedThread {
+    threads.undecided().into_iter().for_each(|pid| drop(threads.settle(pid)));
+    let [only] = <[_; 1]>::try_from(threads.finish(until_ns, |_| true, |_| false).0).expect("one thread");
+    only.thread
 }
 
 #[test]
@@ -56,8 +58,7 @@ fn the_account_divides_all_activations_and_knows_the_locks_from_the_first_one_on
     threads.names.clone_from(&script.trace.names);
     threads.interrupts_are_traced(&mut script.trace);
     threads.take(&script.events());
-    threads.undecided().into_iter().for_each(|pid| drop(threads.settle(pid)));
-    let account = threads.finish(until_ns, |_| true, |_| false).0.remove(0).thread.account.unwrap();
+    let account = only(threads, until_ns).account.unwrap();
     let one = |name: &str, each: u64| {
         vec![NamedTime { name: name.to_owned(), n: N, total: Span(N * each), longest: Span(each) }]
     };
@@ -85,6 +86,24 @@ fn a_program_that_replaces_a_script_is_another_one() {
     let turn = |script: Script, due_ns: u64| script.runs_at(due_ns).waits_until(due_ns + 50_000, due_ns + 20_000_000);
     let thread = watched(&(51..151).map(|n| n * 20_000_000).fold(program, turn));
     assert_eq!((&*thread.wait, thread.activations), ("clock_nanosleep until an instant", 100));
+}
+
+#[test]
+fn a_thread_that_misses_most_due_times_does_not_sleep_for_a_length() {
+    // Due times are whole milliseconds, or 1 ms after as much work; the work ends anywhere between two of them.
+    let thread = |is_relative: bool| {
+        let turn = |(script, due_ns): (Script, u64), turn: u64| {
+            let end_ns = due_ns + 50_000 + turn * 7_919_000 % 5_000_000;
+            let whole_ns = (end_ns + 10_000).next_multiple_of(1_000_000);
+            let next_ns = if is_relative { end_ns + 1_000_000 } else { whole_ns };
+            (script.runs_at(due_ns).waits_until(end_ns, next_ns), next_ns)
+        };
+        let begin = (Script::new().waits_until(100_000, 1_000_000), 1_000_000);
+        let thread = watched(&(1..600).fold(begin, turn).0);
+        (thread.wait, thread.is_relative)
+    };
+    assert_eq!(thread(false), ("clock_nanosleep until an instant".to_owned(), None));
+    assert_eq!(thread(true), ("clock_nanosleep for a length of time".to_owned(), Some(true)));
 }
 
 #[test]
@@ -134,8 +153,7 @@ fn marks_are_those_of_activations_that_are_whole() {
     threads.take(before);
     threads.lost();
     threads.take(after);
-    threads.undecided().into_iter().for_each(|pid| drop(threads.settle(pid)));
-    let thread = threads.finish(u64::MAX, |_| true, |_| false).0.remove(0).thread;
+    let thread = only(threads, u64::MAX);
     let phases = thread.phases.unwrap();
     let sum: i128 = phases.iter().map(|one| one.length.sum_ns).sum();
     assert_eq!(sum, thread.response.sum_ns);

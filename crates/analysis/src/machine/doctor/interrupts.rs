@@ -1,21 +1,21 @@
 //! Checks of interruptions of a CPU: devices, watchdogs, housekeeping.
 
-use super::isolation::{housekeeping, isolated};
+use super::isolation::{housekeeping, of_isolated};
 use super::{Check, Outcome, text};
-use punctual_model::{Host, IrqGroup, NetworkDevice, Preemption, RealtimeTask, shell_word};
+use punctual_model::{CpuSet, Host, IrqGroup, NetworkDevice, Preemption, RealtimeTask, shell_word};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "irq-affinity",
         why: "The handler of an interrupt runs before any thread of the CPU that it goes to, and its softirqs may follow.",
         source: "Documentation/core-api/irq/irq-affinity.rst",
-        examine: irq_affinity,
+        examine: |host| of_isolated(host, irq_affinity),
     },
     Check {
         name: "default-irq-affinity",
         why: "Interrupts that are set up later, by a driver or a device that is plugged in, may go to all of these CPUs.",
         source: "Documentation/core-api/irq/irq-affinity.rst, kernel-parameters.txt (irqaffinity=)",
-        examine: default_irq_affinity,
+        examine: |host| of_isolated(host, default_irq_affinity),
     },
     Check {
         name: "irqbalance",
@@ -52,47 +52,35 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn irq_affinity(host: &Host) -> Outcome {
-    let isolated = match isolated(host) {
-        Ok(cpus) => cpus,
-        Err(outcome) => return outcome,
-    };
+fn irq_affinity(host: &Host, isolated: &CpuSet) -> Outcome {
     let groups = &host.interrupts.groups;
     if groups.is_empty() {
         return Outcome::unknown("the affinities of interrupts cannot be read");
     }
-    let there: Vec<&IrqGroup> = groups.iter().filter(|group| !group.reached().common(&isolated).is_empty()).collect();
+    let there: Vec<&IrqGroup> = groups.iter().filter(|group| !group.reached().common(isolated).is_empty()).collect();
     if there.is_empty() {
         return Outcome::ok("none goes to an isolated CPU");
     }
     let count: u64 = there.iter().map(|group| u64::from(group.count)).sum();
     let irqs = there.iter().map(|group| group.irqs.as_str()).collect::<Vec<_>>().join(",");
-    let each = |irqs: &str, cpus: &punctual_model::CpuSet| {
+    let each = |irqs: &str, cpus: &CpuSet| {
         format!("for irq in {}; do echo {cpus} > /proc/irq/$irq/smp_affinity_list; done", text::words(irqs))
     };
     let before: Vec<_> = there.iter().map(|group| each(&group.irqs, &group.cpus)).collect();
-    Outcome::may(format!(
-        "{} to isolated {}: {irqs}",
-        crate::wording::things(count, "interrupt"),
-        text::cpus(&isolated)
-    ))
-    .change(each(&irqs, &housekeeping(host, &isolated)), before.join("; "))
-    .caution("some refuse (EIO): the kernel manages them, isolcpus=managed_irq keeps them away")
+    Outcome::may(format!("{} to isolated {}: {irqs}", crate::wording::things(count, "interrupt"), text::cpus(isolated)))
+        .change(each(&irqs, &housekeeping(host, isolated)), before.join("; "))
+        .caution("some refuse (EIO): the kernel manages them, isolcpus=managed_irq keeps them away")
 }
 
-fn default_irq_affinity(host: &Host) -> Outcome {
-    let isolated = match isolated(host) {
-        Ok(cpus) => cpus,
-        Err(outcome) => return outcome,
-    };
+fn default_irq_affinity(host: &Host, isolated: &CpuSet) -> Outcome {
     let Some(default) = &host.interrupts.default_cpus else {
         return Outcome::unknown("the default affinity cannot be read");
     };
-    let common = default.common(&isolated);
+    let common = default.common(isolated);
     if common.is_empty() {
         return Outcome::ok(text::cpus(default));
     }
-    let (wanted, before) = (text::mask(&default.minus(&isolated)), text::mask(default));
+    let (wanted, before) = (text::mask(&default.minus(isolated)), text::mask(default));
     Outcome::may(format!("new interrupts may go to isolated {}", text::cpus(&common))).write(
         "/proc/irq/default_smp_affinity",
         wanted,

@@ -27,13 +27,13 @@ pub(super) const CHECKS: &[Check] = &[
         name: "rcu-callbacks",
         why: "RCU callbacks run in a softirq of the CPU that queued them, unless they are offloaded.",
         source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst (RCU_SOFTIRQ), kernel-parameters.txt (rcu_nocbs=)",
-        examine: rcu_callbacks,
+        examine: |host| of_isolated(host, rcu_callbacks),
     },
     Check {
         name: "workqueues",
         why: "Unbound kernel work may run on any CPU of this mask.",
         source: "Documentation/core-api/workqueue.rst, Documentation/admin-guide/kernel-per-CPU-kthreads.rst (kworker)",
-        examine: workqueues,
+        examine: |host| of_isolated(host, workqueues),
     },
     Check {
         name: "smt",
@@ -63,6 +63,11 @@ pub(super) fn isolated(host: &Host) -> Result<CpuSet, Outcome> {
         Some(cpus) if cpus.is_empty() => Err(Outcome::not_here("no CPU is isolated")),
         Some(cpus) => Ok(cpus),
     }
+}
+
+/// The outcome of a check that applies to isolated CPUs only.
+pub(super) fn of_isolated(host: &Host, examine: fn(&Host, &CpuSet) -> Outcome) -> Outcome {
+    isolated(host).map_or_else(std::convert::identity, |isolated| examine(host, &isolated))
 }
 
 /// Online CPUs that are not isolated.
@@ -118,11 +123,7 @@ fn timer_migration(host: &Host) -> Outcome {
     }
 }
 
-fn rcu_callbacks(host: &Host) -> Outcome {
-    let isolated = match isolated(host) {
-        Ok(cpus) => cpus,
-        Err(outcome) => return outcome,
-    };
+fn rcu_callbacks(host: &Host, isolated: &CpuSet) -> Outcome {
     let online = host.cpus_online.clone().unwrap_or_default();
     let offloaded = match host.boot_parameter("rcu_nocbs") {
         None if host.is_built_with("RCU_NOCB_CPU_DEFAULT_ALL") == Some(true) => online,
@@ -142,21 +143,17 @@ fn rcu_callbacks(host: &Host) -> Outcome {
     outcome.boot_with(&format!("rcu_nocbs={isolated}")).caution("needs a kernel with CONFIG_RCU_NOCB_CPU")
 }
 
-fn workqueues(host: &Host) -> Outcome {
-    let isolated = match isolated(host) {
-        Ok(cpus) => cpus,
-        Err(outcome) => return outcome,
-    };
+fn workqueues(host: &Host, isolated: &CpuSet) -> Outcome {
     let Some(mask) = &host.scheduling.workqueue_cpus else {
         return Outcome::unknown("the mask of workqueues cannot be read");
     };
-    let common = mask.common(&isolated);
+    let common = mask.common(isolated);
     if common.is_empty() {
         return Outcome::ok(format!("work runs on {}", text::cpus(mask)));
     }
     Outcome::may(format!("may run on isolated {}", text::cpus(&common))).write(
         "/sys/devices/virtual/workqueue/cpumask",
-        text::mask(&mask.minus(&isolated)),
+        text::mask(&mask.minus(isolated)),
         text::mask(mask),
     )
 }

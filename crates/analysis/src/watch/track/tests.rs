@@ -47,25 +47,25 @@ fn a_wait_that_a_signal_interrupts_goes_on() {
     assert_eq!((one.index, one.release, one.release_ns, one.user_ns), (0, Release::Timer, 1_000_000, 1_005_000));
 }
 
-/// A loop of reads of a timer that another call has started, as with `timerfd_create`; the kernel restarts the timer in
-/// each read.
-fn timer_file() -> Script {
+/// A loop of waits for a timer that another call has started, as with `timerfd_create`; the kernel restarts the timer in
+/// each wait.
+fn timer_started_by(start: Sysno, wait: Sysno) -> Script {
     Script::new()
-        .enter(10_000, Sysno::timerfd_settime, [5, 0, 0])
+        .enter(10_000, start, [5, 0, 0])
         .timer(11_000, TIMER, 1_000_000)
-        .exit(12_000, Sysno::timerfd_settime, 0)
-        .enter(20_000, Sysno::read, [5, 0, 0])
+        .exit(12_000, start, 0)
+        .enter(20_000, wait, [5, 0, 0])
         .sleep(21_000, 0)
         .tick(1_001_000)
         .switch(1_004_000, ME, 0)
         .timer(1_004_500, TIMER, 2_000_000)
-        .exit(1_005_000, Sysno::read, 8)
+        .exit(1_005_000, wait, 8)
 }
 
 #[test]
 fn a_timer_file_releases_at_its_due_time_even_if_it_is_read_late() {
     let read = call(Sysno::read, [5, 0, 0]);
-    let late = timer_file()
+    let late = timer_started_by(Sysno::timerfd_settime, Sysno::read)
         .enter(2_300_000, Sysno::read, [5, 0, 0])
         .timer(2_300_500, TIMER, 3_000_000)
         .exit(2_301_000, Sysno::read, 8)
@@ -77,19 +77,9 @@ fn a_timer_file_releases_at_its_due_time_even_if_it_is_read_late() {
 
 #[test]
 fn a_timer_by_signal_releases_the_wait_for_the_signal() {
-    let wait = call(Sysno::rt_sigtimedwait, [0, 0, 0]);
-    let script = Script::new()
-        .enter(10_000, Sysno::setitimer, [0, 0, 0])
-        .timer(11_000, TIMER, 1_000_000)
-        .exit(12_000, Sysno::setitimer, 0)
-        .enter(20_000, Sysno::rt_sigtimedwait, [0, 0, 0])
-        .sleep(21_000, 0)
-        .tick(1_002_000)
-        .switch(1_004_000, ME, 0)
-        .timer(1_004_500, TIMER, 2_000_000)
-        .exit(1_005_000, Sysno::rt_sigtimedwait, 14)
-        .enter(1_040_000, Sysno::rt_sigtimedwait, [0, 0, 0]);
-    let one = script.activation(wait);
+    let waits = timer_started_by(Sysno::setitimer, Sysno::rt_sigtimedwait);
+    let script = waits.enter(1_040_000, Sysno::rt_sigtimedwait, [5, 0, 0]);
+    let one = script.activation(call(Sysno::rt_sigtimedwait, [5, 0, 0]));
     assert_eq!((one.release, one.release_ns, one.latency_ns()), (Release::Timer, 1_000_000, 5_000));
 }
 
