@@ -90,11 +90,10 @@ impl Search {
         };
         let (delays, refined, late) = Default::default();
         let mut found = Found { search: self, symbols, limit, result, delays, refined, late };
-        if let Some(state) = state.filter(|state| state.exists()) {
-            found.go_on_from(state)?;
-        }
+        state.filter(|state| state.exists()).map_or(Ok(()), |state| found.go_on_from(state))?;
         for block in first.saturating_add(found.result.guests).. {
-            if found.result.searched_ns.saturating_add(self.guest_ns(block)) > limit.budget.ns() {
+            let is_over = found.result.searched_ns.saturating_add(self.guest_ns(block)) > limit.budget.ns();
+            if is_over || found.result.failed.len() >= MAX_FAILED {
                 break;
             }
             found.guest(block, monitor)?;
@@ -103,9 +102,6 @@ impl Search {
                 (monitor.say)(&found.progress());
             }
             state.map_or(Ok(()), |state| found.save(state))?;
-            if found.result.failed.len() >= MAX_FAILED {
-                break;
-            }
         }
         // Not part of the state: with a larger budget they are chosen among those of more guests.
         found.refine_latest(monitor)?;
@@ -175,15 +171,19 @@ impl Found<'_> {
         let cycle = search.cell_of(block).first_cycle() + worst.cycle;
         let period_ns = search.cell.period.ns();
         let sampled_ns = positive(worst.latency_ns);
+        let failed = |reason: &str| format!("guest {block}: cycle {cycle} is {} late, {reason}", Span(sampled_ns));
         if sampled_ns + period_ns > film::LONGEST_NS {
-            let reason = format!("cycle {cycle} is {} late, too long for a film", Span(sampled_ns));
-            self.result.failed.push(format!("guest {block}: {reason}"));
+            self.result.failed.push(failed("too long for a film"));
             return Ok(());
         }
         let approach = search.approach(block, cycle, monitor)?;
         self.result.searched_ns += cycle * period_ns;
         let (first, Footage { film: seen, beginnings_ns }) = approach.footage(0, self.symbols, monitor)?;
         self.result.moved += 1;
+        if first.woke_ns.saturating_sub(first.due_ns) != sampled_ns {
+            self.result.failed.push(failed("and differs when it is repeated"));
+            return Ok(());
+        }
         let place = (seen.kind(), function_of(&seen));
         let (times, longest_ns) = self.refined.get(&place).copied().unwrap_or_default();
         if times >= REFINED_PER_FUNCTION && longest_ns >= sampled_ns {

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::io;
 
 /// `clock_nanosleep(2)`, of which one cycle is special: before its wait the guest pauses, so that it can be saved, and
-/// reads how much earlier it shall wait until. What came before is the same whatever it reads. Its latency still counts
+/// waits until so much earlier as it reads. What came before is the same whatever it reads. Its latency still counts
 /// from the due time of the schedule.
 #[derive(Debug)]
 pub(crate) struct Movable {
@@ -74,14 +74,15 @@ impl Wait for Movable {
 
     #[inline]
     fn trigger(&self, _rt: &RtSection<'_>, _schedule: &Schedule, cycle: Cycle) -> Result<Triggered, i32> {
-        self.earlier_ns.set(0);
-        if cycle.index == self.cycle {
-            let [pause, ..] = &self.others;
-            pause.write_byte(PAUSE, 1);
-            self.firmware.select_firmware_file(self.selector);
-            self.earlier_ns.set(u64::from_le_bytes([(); 8].map(|()| self.firmware.next_firmware_byte())));
-            self.last.set((self.firmware.next_firmware_byte() == 1).then_some(cycle.due));
-        }
+        // Each cycle does the same work: the one that is moved is that of a guest without, to the instruction.
+        let is_special = cycle.index == self.cycle;
+        let [pause, ..] = &self.others;
+        pause.write_byte(PAUSE, u8::from(is_special));
+        self.firmware.select_firmware_file(self.selector);
+        let earlier_ns = u64::from_le_bytes([(); 8].map(|()| self.firmware.next_firmware_byte()));
+        self.earlier_ns.set(earlier_ns * u64::from(is_special));
+        let is_last = self.firmware.next_firmware_byte() == 1;
+        self.last.set((is_special & is_last).then_some(cycle.due));
         Ok(Triggered::Cycle(cycle))
     }
 

@@ -50,6 +50,7 @@ fn vm_planted_stretches_are_found_to_the_instruction_and_filmed() {
         planted += 1;
     }
     assert!(planted >= 1, "{found}");
+    assert_eq!(found["failed"], serde_json::json!([]), "what is repeated is what was sampled, to the nanosecond");
     let longest = &delays[0];
     let witness = longest["witness"].as_str().unwrap();
     let options = format!("lab film --load none --witness {witness} --out {}", scratch.path("film").display());
