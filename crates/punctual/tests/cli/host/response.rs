@@ -60,7 +60,7 @@ fn root_the_way_of_late_answers_is_told_from_this_machine() {
     skip_unless!(instances().is_some());
     let _machine = machine();
     series("late answers divided", || {
-        let (seen, explained) = explained_answers();
+        let (seen, explained, _) = explained_answers();
         // Most triggers are sent and answered by a softirq of the responder on this machine, before the logger, which
         // precedes it on their CPU, sleeps.
         let has = |one: &&Explanation, phase| one.phases.iter().any(|length| length.phase == phase);
