@@ -47,8 +47,8 @@ fn a_wait_that_a_signal_interrupts_goes_on() {
     assert_eq!((one.index, one.release, one.release_ns, one.user_ns), (0, Release::Timer, 1_000_000, 1_005_000));
 }
 
-/// A loop of waits for a timer that another call has started, as with `timerfd_create`; the kernel restarts the timer in
-/// each wait.
+/// A loop of waits for a timer that another call has started, as with `timerfd_create`; the kernel restarts the timer
+/// in each wait.
 fn timer_started_by(start: Sysno, wait: Sysno) -> Script {
     Script::new()
         .enter(10_000, start, [5, 0, 0])

@@ -53,10 +53,10 @@ fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
         assert!(entry.record.threads[0].is_consistent());
         assert_eq!(entry.record.threads[0].recorded, 100);
     }
-    // Cells are in plan order: exec and tcp of each model. The longest latency of every phase of a less preemptible model
-    // exceeds that of every phase of a more preemptible one, by 1.5 times at least in 12 phases of each. Not compared is
-    // what depends on the layout of this program: none and voluntary, and under exec a few late wake-ups of full
-    // preemption. So would the means under exec: most wake-ups take 4 us with every model.
+    // Cells are in plan order: exec and tcp of each model. The longest latency of every phase of a less preemptible
+    // model exceeds that of every phase of a more preemptible one, by 1.5 times at least in 12 phases of each. Not
+    // compared is what depends on the layout of this program: none and voluntary, and under exec a few late wake-ups of
+    // full preemption. So would the means under exec: most wake-ups take 4 us with every model.
     for (load, name) in ["exec", "tcp"].into_iter().enumerate() {
         let largest: Vec<_> = (0..models.len()).map(|model| longest(&entries, 2 * model + load)).collect();
         let pairs = (0..models.len()).flat_map(|less| (less.max(1) + 1..models.len()).map(move |more| (less, more)));
