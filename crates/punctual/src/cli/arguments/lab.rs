@@ -94,7 +94,7 @@ pub(in crate::cli) const GUEST_LOAD: &str = "exec";
 pub(in crate::cli) const GUEST_POLICY: &str = "fifo:90";
 
 const SEARCH_CELL: &str = "\
-The wake-ups of one thread every 100 us, in guests that start at different
+The wake-ups of one thread every 50 us, in guests that start at different
 phases. Each late one is repeated with its due time moved earlier, to the first
 instruction of what delayed it. One second of budget takes about ten seconds of
 CPU time. The same arguments give the same result.";
