@@ -275,13 +275,11 @@ fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
     Ok(file)
 }
 
-/// Sends triggers until one is answered, and then drains the line; returns the number of triggers sent.
+/// Sends triggers until one is answered, and then drains the line; returns the number of triggers sent. Tries are
+/// counted, because a machine that stands still gives the peer no time.
 fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
     let failed = |errno| format!("{link}: {}", std::io::Error::from_raw_os_error(errno));
-    let began = Instant::now();
-    let mut number = 0;
-    while began.elapsed() < Duration::from_nanos(PEER_TIMEOUT.ns()) {
-        number += 1;
+    for number in 1..=PEER_TIMEOUT.ns() / RETRY_INTERVAL.ns() {
         let trigger = Message { is_answer: false, session, number };
         line.send(&trigger, None).map_err(failed)?;
         let tried = Instant::now();
