@@ -132,7 +132,7 @@ pub struct Max {
     /// Its value, ns.
     #[serde(skip)]
     pub latency_ns: i64,
-    /// Whether it is an open wait or a trigger without an answer, so that the latency is a lower bound.
+    /// Whether any wait is open or any trigger without an answer, so that the latency is a lower bound.
     #[serde(skip)]
     pub at_least: bool,
     /// Its block, from 0.
@@ -262,8 +262,11 @@ fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
         let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
         [ended, open, never.map(|at_least_ns| at(at_least_ns, true, None))]
     };
-    // Among equal ones the first in time.
-    let later = |best: Max, next: Max| if next.latency_ns > best.latency_ns { next } else { best };
+    // Among equal ones the first in time. What is open or never came may be later than all that ended.
+    let later = |best: Max, next: Max| Max {
+        at_least: best.at_least || next.at_least,
+        ..if next.latency_ns > best.latency_ns { next } else { best }
+    };
     pool.threads().flat_map(of_thread).flatten().reduce(later)
 }
 
@@ -329,6 +332,9 @@ mod tests {
         assert!(cell.due_times.at_least);
         assert_eq!(cell.due_times.n, 8_000, "each due time once");
         assert_eq!(cell.misses.map(|rate| rate.episodes), Some(2));
+        let late =
+            run(|cpu, cycle| if (cpu, cycle) == (0, 9) { 900_000_000 } else { i64::MAX * i64::from(cycle >= 1_500) });
+        assert_eq!(late.max.map(|max| (max.latency_ns, max.at_least)), Some((900_000_000, true)), "it may be later");
     }
 
     #[test]

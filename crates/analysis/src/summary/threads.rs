@@ -91,8 +91,7 @@ pub(crate) fn have_one_period(threads: &[ThreadSummary]) -> bool {
 fn figures(records: &[&ThreadRecord]) -> ThreadFigures {
     let histogram = merged(records.iter().map(|thread| &thread.histogram));
     let sum = |of: fn(&ThreadRecord) -> u64| records.iter().map(|thread| of(thread)).fold(0, u64::saturating_add);
-    // Among equal ones that of a wake-up, which is exact.
-    let largest = records.iter().filter_map(|thread| largest(thread)).reduce(later);
+    let largest = largest(records);
     ThreadFigures {
         samples: sum(|thread| thread.recorded),
         missed: sum(|thread| thread.missed.saturating_add(thread.never_answered())),
@@ -105,16 +104,16 @@ fn figures(records: &[&ThreadRecord]) -> ThreadFigures {
     }
 }
 
-/// The largest latency of a thread, and whether it is a lower bound.
-fn largest(thread: &ThreadRecord) -> Option<(i64, bool)> {
-    let ended = thread.histogram.max_ns.map(|ns| (ns, false));
-    let open = thread.censored.map(|open| (i64::try_from(open.at_least_ns).unwrap_or(i64::MAX), true));
-    let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
-    [ended, open, never.map(|ns| (ns, true))].into_iter().flatten().reduce(later)
-}
-
-fn later(best: (i64, bool), next: (i64, bool)) -> (i64, bool) {
-    if next.0 > best.0 { next } else { best }
+/// The largest latency of the threads, and whether it is a lower bound.
+fn largest(threads: &[&ThreadRecord]) -> Option<(i64, bool)> {
+    let of_thread = |thread: &&ThreadRecord| {
+        let ended = thread.histogram.max_ns.map(|ns| (ns, false));
+        let open = thread.censored.map(|open| (i64::try_from(open.at_least_ns).unwrap_or(i64::MAX), true));
+        let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
+        [ended, open, never.map(|ns| (ns, true))]
+    };
+    // What is open or never came may be later than all that ended.
+    threads.iter().flat_map(of_thread).flatten().reduce(|best, next| (best.0.max(next.0), best.1 || next.1))
 }
 
 /// What is known of the threads of a cell that Cobalt schedules.

@@ -192,13 +192,9 @@ fn is_built_in(gravity: Gravity, architecture: Option<&str>) -> bool {
 }
 
 fn cpus(host: &Host) -> Outcome {
-    let (cokernel, core) = match initialized(host) {
-        Ok(core) => core,
-        Err(outcome) => return outcome,
-    };
-    let isolated = match isolation::isolated(host) {
-        Ok(cpus) => cpus,
-        Err(outcome) => return outcome,
+    let ((cokernel, core), isolated) = match (initialized(host), isolation::isolated(host)) {
+        (Ok(core), Ok(cpus)) => (core, cpus),
+        (Err(outcome), _) | (_, Err(outcome)) => return outcome,
     };
     let Some(own) = cokernel.cpus() else { return Outcome::unknown("its CPUs cannot be read") };
     let missing = isolated.minus(own);
