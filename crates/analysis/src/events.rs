@@ -191,6 +191,16 @@ pub struct Event {
 }
 
 impl Event {
+    /// Puts events in the order of time.
+    pub fn sort(events: &mut [Event]) {
+        events.sort_by_key(|event| event.at_ns);
+    }
+
+    /// Puts events of all CPUs, with their CPUs, in the order of time, however they are divided.
+    pub fn sort_of_cpus(events: &mut [(u32, Event)]) {
+        events.sort_by_key(|(cpu, event)| (event.at_ns, *cpu));
+    }
+
     /// Whether this thread was current at the event.
     pub(crate) fn is_by(&self, pid: i32) -> bool {
         // The stack of a switch follows it, with the previous thread as current.

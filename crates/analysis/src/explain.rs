@@ -169,7 +169,7 @@ fn explanation(scene: &Scene<'_>, pieces: &[Piece], end_ns: u64) -> Explanation 
     if let Some(inside) = scene.inside {
         code::place(&mut shares, &segments, &inside.activation, &inside.samples, scene.subject.due_ns);
     }
-    shares::keep_longest(&mut segments);
+    shares::keep_longest(&mut segments, |segment| (segment.at, segment.length));
     Explanation {
         cpu: scene.subject.cpu,
         latency: Span(end_ns - scene.subject.due_ns),

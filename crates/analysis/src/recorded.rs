@@ -12,7 +12,7 @@ use crate::explain::{Case, Facts, Inside, Symbols, Taker, Totals};
 use crate::watch::{Activation, Refused, ThreadResult, Usual, late_above_ns};
 use first_reading::FirstReading;
 use late::Late;
-use punctual_model::{ChainRecord, ExplainRecord, Explanation, Mark, NotCovered, Owner, RefusedCall, Span, Watch};
+use punctual_model::{ChainRecord, ExplainRecord, Explanation, Mark, NotCovered, Order, Owner, RefusedCall, Span};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter::once;
@@ -47,7 +47,7 @@ pub trait Recording {
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The threads, and what is expected of them.
-    pub watch: Watch,
+    pub watch: punctual_model::Watch,
     /// Response time above which an activation is explained; `None`: the deadline, or twice the usual one.
     pub above: Option<Span>,
     /// Late activations that are explained, at most; 0: none.
@@ -246,7 +246,7 @@ fn explain<R: Recording + ?Sized>(
     let times: Vec<Range<u64>> = late.iter().map(|(_, one, _)| Case::times_ns(once(&one.activation))).collect();
     let mut in_order: Vec<(&Chosen<'_>, &Range<u64>, usize)> =
         late.iter().zip(&times).zip(0..).map(|((one, times_ns), rank)| (one, times_ns, rank)).collect();
-    in_order.sort_by_key(|(_, times_ns, _)| times_ns.start);
+    in_order.order_by_key(|(_, times_ns, _)| times_ns.start);
     let mut end_ns = 0;
     let groups = in_order.chunk_by(|(_, before, _), (_, next, _)| {
         end_ns = before.end.max(end_ns);
@@ -267,7 +267,7 @@ fn explain<R: Recording + ?Sized>(
             explained.push((rank, explanation.ok_or_else(|| not_covered(&one.1.activation, since_ns))));
         }
     }
-    explained.sort_by_key(|(rank, _)| *rank);
+    explained.order_by_key(|(rank, _)| *rank);
     Ok(explained.into_iter().map(|(_, one)| one).collect())
 }
 

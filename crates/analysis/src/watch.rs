@@ -43,8 +43,8 @@ use chain::Chain;
 use open::Open;
 use packets::{Carrier, Packets};
 use punctual_model::{
-    Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime,
-    Span, TimeAccount, WatchSample, WatchedThread,
+    Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, Order, SettingChange,
+    SleepTime, Span, TimeAccount, WatchSample, WatchedThread,
 };
 use refused::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -321,7 +321,7 @@ impl WatchedThreads {
             finished.iter().for_each(|one| chain.take(one.pid, &one.activation, is_named));
         }
         let mut by_thread: Vec<&mut Finished> = finished.iter_mut().collect();
-        by_thread.sort_by_key(|one| one.pid);
+        by_thread.order_by_key(|one| one.pid);
         for one in by_thread {
             let Some(thread) = self.threads.get_mut(&one.pid) else { continue };
             thread.tally.take(&mut one.activation);
@@ -408,7 +408,7 @@ impl WatchedThreads {
             }
         }
         let rank = |one: &ThreadResult| (one.priority, std::cmp::Reverse(one.thread.activations), one.thread.tid);
-        results.sort_by_key(rank);
+        results.order_by_key(rank);
         (results, inactive, self.chain.map(Chain::record))
     }
 
@@ -589,7 +589,7 @@ fn times(sums: impl Iterator<Item = (String, Sum)>, most: usize) -> Vec<NamedTim
         one.longest = one.longest.max(Span(sum.longest_ns));
     }
     let mut all: Vec<NamedTime> = by_name.into_values().collect();
-    all.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
+    all.order_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
     all.truncate(most);
     all
 }

@@ -5,7 +5,7 @@ use super::executor::{Executor, Failure};
 use super::stop::Stop;
 use crate::remote::{Deliveries, RoleCommand, RunningRole};
 use punctual_model::{
-    Cell, Conditions, Ended, Load, LoadRecord, Progress, Record, Roles, Shares, Site, Span, TargetRecord,
+    Cell, Conditions, Ended, Load, LoadRecord, Order, Progress, Record, Roles, Shares, Site, Span, TargetRecord,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ fn join(record: &mut Record, cell: &Cell, target: Option<TargetRecord>, host: Ve
     record.loads.extend(host);
     record.loads.extend(target.iter().flat_map(|target| target.loads.iter().cloned()));
     let order: Vec<_> = cell.load.parts().iter().map(ToString::to_string).collect();
-    record.loads.sort_by_key(|load| order.iter().position(|part| *part == load.load));
+    record.loads.order_by_key(|load| order.iter().position(|part| *part == load.load));
     if let Some(response) = &mut record.response {
         response.target = target.map(Box::new);
     }

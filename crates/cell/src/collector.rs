@@ -2,8 +2,8 @@
 
 use punctual_analysis::{Level, MIN_EXCEEDANCES, quantile};
 use punctual_model::{
-    Bin, Cell, Censored, Episode, Episodes, Histogram, Measured, Nanos, Schedule, Second, Slice, Span, Spike, Task,
-    ThreadProgress, Worst,
+    Bin, Cell, Censored, Episode, Episodes, Histogram, Measured, Nanos, Order, Schedule, Second, Slice, Span, Spike,
+    Task, ThreadProgress, Worst,
 };
 use punctual_rt::Sample;
 use std::cmp::Reverse;
@@ -295,7 +295,7 @@ impl Collector {
         }
         self.episodes.close(self.open.take());
         let mut worst: Vec<Worst> = std::mem::take(&mut self.worst).into_iter().map(|Reverse(worst)| worst).collect();
-        worst.sort_by(|a, b| b.cmp(a));
+        worst.order_by(|a, b| b.cmp(a));
         let tail = (self.histogram.n / WORST_DIVISOR).max(MIN_WORST);
         worst.truncate(usize::try_from(tail).unwrap_or(MAX_WORST));
         worst

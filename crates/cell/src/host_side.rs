@@ -9,8 +9,8 @@ use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, Tra
 use punctual_analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
 use punctual_ftrace::Decoder;
 use punctual_model::{
-    CpuSet, GuestTids, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, OwnName, Owner, Policy, RtPriority,
-    Span,
+    CpuSet, GuestTids, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Order, OwnName, Owner, Policy,
+    RtPriority, Span,
 };
 use punctual_workload::load::{self, LoadMonitor, Place, Running};
 use serde::{Deserialize, Serialize};
@@ -259,7 +259,7 @@ impl Reader {
             self.early.extend(lost.map(|at_ns| (at_ns, cpu, Item::Lost)));
             self.early.extend(seen.events.iter().map(|event| (event.at_ns, cpu, Item::Event(event.what))));
         }
-        self.early.sort_by_key(|(at_ns, _, item)| (*at_ns, matches!(item, Item::Event(_))));
+        self.early.order_by_key(|(at_ns, _, item)| (*at_ns, matches!(item, Item::Event(_))));
         let ready = self.early.partition_point(|(at_ns, ..)| *at_ns < until_ns);
         for (at_ns, cpu, item) in self.early.drain(..ready) {
             match item {

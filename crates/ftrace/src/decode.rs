@@ -296,9 +296,7 @@ impl Decoder {
             }
         }
         // Events are in time order, unless a page is damaged.
-        if !events.events.is_sorted_by_key(|event| event.at_ns) {
-            events.events.sort_by_key(|event| event.at_ns);
-        }
+        Event::sort(&mut events.events);
         if let Some(slot) = trace.cpus.get_mut(cpu) {
             *slot = events;
         }

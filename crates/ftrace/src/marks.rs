@@ -5,6 +5,7 @@ use super::layouts::Layouts;
 use super::timeline::Spike;
 use punctual_analysis::explain::cause_name;
 use punctual_analysis::wording::duration;
+use punctual_model::Order;
 
 /// Name of their buffer.
 pub const MARKS: &str = "punctual";
@@ -75,7 +76,7 @@ fn texts(spike: &Spike<'_>) -> Vec<(u64, String)> {
         let text = format!("{cause} by {}, {} [{evidence}]", segment.owner.name, length(segment.length.ns()));
         (subject.due_ns.saturating_add(segment.at.ns()), text)
     }));
-    texts.sort_by_key(|(at_ns, _)| *at_ns);
+    texts.order_by_key(|(at_ns, _)| *at_ns);
     texts
 }
 

@@ -187,11 +187,7 @@ impl<R: Read + Seek, D: Records> Stream<R, D> {
         if progress.round_bytes > MOST_ROUND {
             progress.end_round();
         }
-        for cpu in &mut trace.cpus {
-            if !cpu.events.is_sorted_by_key(|event| event.at_ns) {
-                cpu.events.sort_by_key(|event| event.at_ns);
-            }
-        }
+        trace.cpus.iter_mut().for_each(|cpu| Event::sort(&mut cpu.events));
         Ok(Some(progress))
     }
 
@@ -282,7 +278,7 @@ impl<R: Read + Seek, D: Records> Recording for Stream<R, D> {
             let is_new = is_known.get_mut(*cpu).is_some_and(|known| !std::mem::replace(known, true));
             if let Some(events) = trace.cpus.get_mut(*cpu).filter(|_| is_new) {
                 events.events.extend(latest);
-                events.events.sort_by_key(|event| event.at_ns);
+                Event::sort(&mut events.events);
             }
         }
         trace.cpus.iter_mut().for_each(|cpu| cpu.is_cut |= first > 0);

@@ -4,7 +4,7 @@
 //! each late thread: phases, with the longest intervals and their causes inside, and its latency as a counter.
 
 use punctual_analysis::explain::{self, Slice, Subject, Trace, blame, cause_name};
-use punctual_model::{Explanation, Segment};
+use punctual_model::{Explanation, Order, Segment};
 use serde_json::{Value, json};
 
 /// Time before the due time and after the end of a spike that a timeline covers, ns.
@@ -43,7 +43,7 @@ impl Spike<'_> {
 /// The timelines of these spikes as one document.
 pub fn timeline(spikes: &[Spike<'_>]) -> Value {
     let mut spikes = spikes.to_vec();
-    spikes.sort_by_key(|spike| spike.subject.due_ns);
+    spikes.order_by_key(|spike| spike.subject.due_ns);
     let mut tracks: Vec<String> = Vec::new();
     let mut slices = Vec::new();
     let mut events = Vec::new();

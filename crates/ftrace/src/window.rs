@@ -85,7 +85,7 @@ fn add(trace: &mut Trace, cpu: usize, own: &[Event]) {
     let is_known =
         |what: What| matches!(what, What::Switch { .. } | What::Inherit { .. } | What::Enter(_) | What::Leave(_));
     events.events.extend(own.iter().filter(|event| event.at_ns >= first_ns && !is_known(event.what)));
-    events.events.sort_by_key(|event| event.at_ns);
+    Event::sort(&mut events.events);
 }
 
 /// The functions at all addresses of a trace, with their addresses, ascending.

@@ -11,7 +11,7 @@ pub use document::HistoryDocument;
 use punctual_analysis::Answer;
 use punctual_analysis::history::{Direction, FIRST_TEST, SeriesChange, SeriesHistory, Standing};
 use punctual_analysis::wording::{count, duration, number, things};
-use punctual_model::{Span, plain};
+use punctual_model::{Order, Span, plain};
 use std::cmp::Reverse;
 
 /// Which changes count as alarms.
@@ -61,7 +61,7 @@ impl History {
         let (all, few) = (self.series.len(), of(Standing::TooFew));
         let mut changes: Vec<_> =
             self.series.iter().flat_map(|one| one.changes.iter().map(move |change| (one, change))).collect();
-        changes.sort_by_key(|(_, change)| Reverse(change.found_unix_ms));
+        changes.order_by_key(|(_, change)| Reverse(change.found_unix_ms));
         let untested = if few > 0 { format!("; {} too short to test", n(few)) } else { String::new() };
         match changes.first() {
             Some((one, change)) => {

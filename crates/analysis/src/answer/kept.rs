@@ -6,7 +6,7 @@ use crate::summary::cell::CellSummary;
 use crate::summary::imported::ImportedCell;
 use crate::verdict::{Gap, gaps};
 use crate::wording::{count, duration, load, policy, things};
-use punctual_model::{Cell, Level, Span, Task};
+use punctual_model::{Cell, Level, Order, Span, Task};
 use std::cmp::Reverse;
 
 /// Settings besides the first whose latencies are named.
@@ -65,14 +65,14 @@ pub(super) fn of_rows(rows: &[Row<'_>]) -> Answer {
     if settings.iter().all(|setting| setting.worst().is_none()) {
         return Answer::nothing(rows.iter().filter_map(Row::own).map(|cell| cell.cell.duration.ns()).sum());
     }
-    settings.sort_by_key(Setting::rank);
+    settings.order_by_key(Setting::rank);
     let names = Names::of(&settings);
     let Some((first, others)) = settings.split_first() else { return Answer::nothing(0) };
     let mut sentence = first.answer(&names);
     let unmeasured = others.iter().filter(|other| other.worst().is_none());
     let unmeasured: Vec<String> = unmeasured.map(|other| names.name(other, false)).collect();
     let mut others: Vec<_> = others.iter().filter_map(|other| Some((other, other.worst()?))).collect();
-    others.sort_by_key(|(_, (_, max_ns, _))| Reverse(*max_ns));
+    others.order_by_key(|(_, (_, max_ns, _))| Reverse(*max_ns));
     for (other, (_, max_ns, at_least)) in others.iter().take(OTHERS) {
         sentence += &format!("; {} is {} late", names.name(other, false), bounded(*max_ns, *at_least));
     }

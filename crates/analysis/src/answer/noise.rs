@@ -5,7 +5,7 @@ use crate::explain::cause_name;
 use crate::summary::cell::CellSummary;
 use crate::summary::noise::CpuNoise;
 use crate::wording::{duration, load, number, policy, things};
-use punctual_model::CauseTotal;
+use punctual_model::{CauseTotal, Order};
 
 /// CPUs besides the first that are named.
 const OTHERS: usize = 2;
@@ -16,7 +16,7 @@ const NOTABLE_PERCENT: f64 = 5.0;
 pub(super) fn of_cells(cells: &[CellSummary]) -> Answer {
     let of_cell = |cell| cpus_of(cell).iter().map(move |cpu| (cell, cpu));
     let mut cpus: Vec<(&CellSummary, &CpuNoise)> = cells.iter().flat_map(of_cell).collect();
-    cpus.sort_by(|a, b| b.1.lost_share.total_cmp(&a.1.lost_share));
+    cpus.order_by(|a, b| b.1.lost_share.total_cmp(&a.1.lost_share));
     let Some((first, others)) = cpus.split_first() else {
         let not_ended = cells.iter().filter_map(|cell| cell.noise.as_ref()).any(|noise| noise.not_ended > 0);
         let why = if not_ended { "no loop ended" } else { "nothing was measured" };

@@ -29,7 +29,7 @@ impl Baseline {
             let before = events.between(0, subject.due_ns).iter().rev();
             starts.extend(before.filter(is_start).take(MAX_WAKE_UPS).map(|event| (cpu, *event)));
         }
-        starts.sort_unstable_by_key(|(_, event)| event.at_ns);
+        Event::sort_of_cpus(&mut starts);
         let mut lengths = Lengths::default();
         for pair in starts.windows(2).rev().take(MAX_WAKE_UPS) {
             let [start, (_, next)] = *pair else { continue };

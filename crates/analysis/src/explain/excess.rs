@@ -167,15 +167,19 @@ fn stolen(trace: &Trace, subject: &Subject, one: &Activation) -> Option<u64> {
     Some(had_ns.saturating_sub(counted_ns))
 }
 
+/// The wanted events of an activation, of all CPUs, in the order of time.
+fn outside_interrupts(trace: &Trace, one: &Activation, is_wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+    let of_thread = |event: &&Event| event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0 && is_wanted(event);
+    let all = trace.cpus.iter().flat_map(|cpu| cpu.between(one.user_ns, one.end_ns));
+    let mut events: Vec<Event> = all.filter(of_thread).copied().collect();
+    Event::sort(&mut events);
+    events
+}
+
 /// Times of page faults of the thread within an activation: until it sleeps in one, or until its next event, but for no
 /// longer than one without a disk takes, also after such a sleep.
 fn faults(trace: &Trace, pid: i32, one: &Activation) -> Vec<(u64, u64)> {
-    let mut events: Vec<&Event> = (trace.cpus.iter())
-        .flat_map(|cpu| cpu.between(one.user_ns, one.end_ns))
-        .filter(|event| event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0)
-        .filter(|event| event.pid == pid || event.is_switch_to(pid))
-        .collect();
-    events.sort_by_key(|event| event.at_ns);
+    let events = outside_interrupts(trace, one, |event| event.pid == pid || event.is_switch_to(pid));
     let (mut open, mut is_asleep, mut faults) = (None, false, Vec::new());
     for event in events {
         let at = event.at_ns;
@@ -199,15 +203,9 @@ fn faults(trace: &Trace, pid: i32, one: &Activation) -> Vec<(u64, u64)> {
 
 /// System calls of the thread within an activation.
 fn spans(trace: &Trace, pid: i32, one: &Activation) -> Vec<(u64, u64, Call)> {
-    let mut events: Vec<_> = (trace.cpus.iter())
-        .flat_map(|cpu| cpu.between(one.user_ns, one.end_ns))
-        .filter(|event| event.pid == pid && event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0)
-        .filter(|event| matches!(event.what, What::SysEnter { .. } | What::SysExit { .. }))
-        .collect();
-    events.sort_by_key(|event| event.at_ns);
-    let mut open = None;
-    let mut spans = Vec::new();
-    for event in events {
+    let is_call = |event: &Event| matches!(event.what, What::SysEnter { .. } | What::SysExit { .. });
+    let (mut open, mut spans) = (None, Vec::new());
+    for event in outside_interrupts(trace, one, |event| event.pid == pid && is_call(event)) {
         match event.what {
             What::SysEnter { number, arguments } => open = Some((event.at_ns, Call::of(number, arguments))),
             _ => spans.extend(open.take().map(|(from, call)| (from, event.at_ns, call))),

@@ -5,8 +5,8 @@
 use super::shares;
 use super::totals::Totals;
 use punctual_model::{
-    Cause, Cell, Evidence, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, NotCovered, Owner,
-    Phase, PhaseLength, Segment, Span,
+    Cause, Cell, Evidence, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, NotCovered, Order,
+    Owner, Phase, PhaseLength, Segment, Span,
 };
 
 /// Owner of the time in which no thread of the host is to blame.
@@ -37,7 +37,7 @@ pub fn join(record: &mut ExplainRecord, cell: &Cell, lanes: Vec<HostLanes>, erro
     record.host_error_ns = Some(error_ns);
     (record.late, record.evidence_ns, record.causes) = (Span(totals.late_ns), totals.evidence_ns, totals.causes());
     record.layers = totals.layers();
-    worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
+    worst.order_by_key(|one| std::cmp::Reverse(one.latency));
     worst.truncate(keep);
     record.worst = worst;
 }
@@ -132,7 +132,7 @@ fn on_host(guest: Explanation, lanes: HostLanes, error_ns: u64) -> Explanation {
         }
     }
     let shares = shares::roll_up(&segments);
-    shares::keep_longest(&mut segments);
+    shares::keep_longest(&mut segments, |segment| (segment.at, segment.length));
     Explanation { shares, segments, host: Some(shortened(lanes)), ..guest }
 }
 
@@ -219,9 +219,7 @@ impl Part<'_> {
 /// The lanes with their longest pieces, as many as a picture needs.
 fn shortened(mut lanes: HostLanes) -> HostLanes {
     for lane in [&mut lanes.vcpu, &mut lanes.emulator] {
-        lane.sort_by_key(|piece| std::cmp::Reverse(piece.length));
-        lane.truncate(Explanation::STRETCHES);
-        lane.sort_by_key(|piece| piece.at);
+        shares::keep_longest(lane, |piece| (piece.at, piece.length));
     }
     lanes
 }
@@ -307,7 +305,7 @@ mod tests {
             (Cause::Unknown, "swapper", 50_000),
         ];
         let mut found = shares(&joined);
-        found.sort_by_key(|(cause, _, ns)| (std::cmp::Reverse(*ns), expected.iter().position(|one| one.0 == *cause)));
+        found.order_by_key(|(cause, _, ns)| (std::cmp::Reverse(*ns), expected.iter().position(|one| one.0 == *cause)));
         assert_eq!(found, expected);
         assert_eq!(
             joined.shares.iter().find(|share| share.cause == Cause::InterruptsOff).unwrap().or,

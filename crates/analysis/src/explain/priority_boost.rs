@@ -4,6 +4,7 @@
 
 use super::event::{CpuEvents, Event, Trace, What, state};
 use super::timeline::Stretch;
+use punctual_model::Order;
 
 /// A change of priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Inherited {
                 _ => None,
             }));
         }
-        changes.sort_by_key(|change| change.at_ns);
+        changes.order_by_key(|change| change.at_ns);
         Inherited(changes)
     }
 

@@ -1,6 +1,6 @@
 //! Sums of stretches by owner and cause; threads of one name count together.
 
-use punctual_model::{Cause, Evidence, Explanation, Owner, Segment, Share, Span};
+use punctual_model::{Cause, Evidence, Explanation, Order, Owner, Segment, Share, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Stretches of one name, cause and evidence.
@@ -53,13 +53,13 @@ pub(super) fn roll_up(segments: &[Segment]) -> Vec<Share> {
         code: None,
     };
     let mut shares: Vec<_> = sums.into_iter().map(share).collect();
-    shares.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.owner.cmp(&b.owner)));
+    shares.order_by(|a, b| b.total.cmp(&a.total).then_with(|| a.owner.cmp(&b.owner)));
     shares
 }
 
 /// Keeps the longest stretches, in the order of time.
-pub(super) fn keep_longest(segments: &mut Vec<Segment>) {
-    segments.sort_by_key(|segment| std::cmp::Reverse(segment.length));
-    segments.truncate(Explanation::STRETCHES);
-    segments.sort_by_key(|segment| segment.at);
+pub(super) fn keep_longest<T>(all: &mut Vec<T>, at_and_length: impl Fn(&T) -> (Span, Span)) {
+    all.order_by_key(|one| std::cmp::Reverse(at_and_length(one).1));
+    all.truncate(Explanation::STRETCHES);
+    all.order_by_key(|one| at_and_length(one).0);
 }

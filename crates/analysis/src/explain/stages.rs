@@ -46,7 +46,7 @@ impl Stages {
     /// Takes the events of all CPUs and sorts them by time. A timer may expire on another CPU than that of its start,
     /// and after any time.
     pub fn take(&mut self, events: &mut [Event]) {
-        events.sort_by_key(|event| event.at_ns);
+        Event::sort(events);
         for event in events {
             match event.what {
                 What::TimerStart { timer, soft_ns, .. } => {

@@ -1,6 +1,7 @@
 //! Activity of the measured thread itself: running, runnable, stopped, or blocked.
 
 use super::event::{Event, Trace, What, state};
+use punctual_model::Order;
 
 /// Scheduling state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(super) fn intervals(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -
             events.filter_map(move |event| turn(event, pid, cpu).map(|state| (event, state)))
         })
         .collect();
-    turns.sort_by_key(|(event, _)| event.at_ns);
+    turns.order_by_key(|(event, _)| event.at_ns);
     place_wakings(&mut turns, pid, cpu);
     let mut state = at_start(&turns, pid, cpu);
     let mut at = from;

@@ -1,14 +1,14 @@
 //! Totals of a cell: the causes of all its explained wake-ups together.
 
 use super::layers::layers_of;
-use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Layer, LayerTotal, OwnerTotal, Span};
+use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, LayerTotal, Order, OwnerTotal, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sums over explained wake-ups, including those that are not kept.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     causes: BTreeMap<(Cause, Option<Cause>), Total>,
-    layers: BTreeMap<Layer, LayerTotal>,
+    layers: BTreeMap<punctual_model::Layer, LayerTotal>,
     /// Number of wake-ups added.
     pub explained: u64,
     /// Sum of their latencies, ns.
@@ -71,7 +71,7 @@ impl Totals {
     pub fn causes(&self) -> Vec<CauseTotal> {
         let total = |(&(cause, or), total): (&(Cause, Option<Cause>), &Total)| {
             let mut owners: Vec<_> = total.owners.iter().collect();
-            owners.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
+            owners.order_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
             CauseTotal {
                 cause,
                 or,
@@ -87,7 +87,7 @@ impl Totals {
             }
         };
         let mut causes: Vec<_> = self.causes.iter().map(total).collect();
-        causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
+        causes.order_by_key(|cause| std::cmp::Reverse(cause.total));
         causes
     }
 }
@@ -161,15 +161,15 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
                     None => sum.owners.push(owner.clone()),
                 }
             }
-            sum.owners.sort_by_key(|owner| std::cmp::Reverse(owner.total));
+            sum.owners.order_by_key(|owner| std::cmp::Reverse(owner.total));
             sum.owners.truncate(MAX_OWNERS);
         }
         all.worst.extend(record.worst.iter().cloned());
     }
-    all.worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
+    all.worst.order_by_key(|one| std::cmp::Reverse(one.latency));
     all.worst.truncate(most);
-    all.layers.sort_by_key(|total| total.layer);
+    all.layers.order_by_key(|total| total.layer);
     all.causes = causes.into_values().collect();
-    all.causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
+    all.causes.order_by_key(|cause| std::cmp::Reverse(cause.total));
     found.then_some(all)
 }

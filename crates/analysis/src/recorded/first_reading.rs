@@ -161,8 +161,7 @@ impl<'a> FirstReading<'a> {
     /// Passes on the events before `horizon_ns`.
     fn settle(&mut self, horizon_ns: u64) {
         self.settled_ns = self.settled_ns.max(horizon_ns);
-        // In one order, however the trace is divided.
-        self.pending.sort_by_key(|(cpu, event)| (event.at_ns, *cpu));
+        Event::sort_of_cpus(&mut self.pending);
         let n = self.pending.partition_point(|(_, event)| event.at_ns < horizon_ns);
         let rest = self.pending.split_off(n);
         let settled = std::mem::replace(&mut self.pending, rest);

@@ -4,7 +4,7 @@ use crate::stats::histogram::merged;
 use crate::stats::quantile::quantile;
 use crate::stats::stationarity::{Gate, MIN_STRETCHES, STRETCHES, Shares, best_split, normal_scores, shares};
 use crate::stats::woodruff::{Count, exceedances};
-use punctual_model::{Histogram, Level};
+use punctual_model::{Histogram, Level, Order};
 use serde::Serialize;
 use std::fmt;
 
@@ -236,7 +236,7 @@ fn of_level(pooled: &Histogram, slices: &[Histogram], blocks: &[u32], level: Lev
         Some(Shares::Waves) => {
             // The quarters of the stretches with the fewest and with the most exceedances.
             let mut order: Vec<usize> = (0..stretches).collect();
-            order.sort_by(|a, b| share(&sums[*a]).total_cmp(&share(&sums[*b])));
+            order.order_by(|a, b| share(&sums[*a]).total_cmp(&share(&sums[*b])));
             let of = |some: &[usize]| {
                 let part = slices.iter().zip(&groups).filter(|(_, group)| some.contains(group));
                 quantile(&merged(part.map(|(slice, _)| slice)), level.p())

@@ -6,13 +6,14 @@ mod signed_rank;
 
 pub use e_process::{ENOUGH_EVIDENCE, confidence_sequence, decided_after, evidence, evidence_of};
 pub use effect::{Effect, blocks_needed, deviation, hodges_lehmann};
+use punctual_model::Order;
 pub use signed_rank::{SignedRank, critical_order, signed_rank};
 
 /// p-values of several tests, adjusted for multiple testing (Holm 1979), in the given order: each may be compared with
 /// 5 % by itself, and the chance of any false rejection stays at most 5 %.
 pub fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    order.order_by(|a, b| a.1.total_cmp(&b.1));
     let mut adjusted = vec![1.0; chances.len()];
     let mut least = 0.0f64;
     for (left, (i, p)) in (1..=chances.len()).rev().zip(order) {

@@ -106,10 +106,9 @@ fn explained(maxima: &[f64]) -> Gate {
     let trend = mann_kendall(maxima).filter(|trend| trend.p < GATE_LEVEL);
     let drift = trend.map(|trend| (Gate::Drifts { rises: trend.s > 0 }, without_line(&scores)));
     let squares = |left: &Vec<f64>| left.iter().map(|x| x * x).sum::<f64>();
-    let mut explained: Vec<(Gate, Vec<f64>)> = change.into_iter().chain(drift).collect();
-    explained.retain(|(_, left)| is_independent(left));
-    explained.sort_by(|a, b| squares(&a.1).total_cmp(&squares(&b.1)));
-    explained.first().map_or(Gate::Dependent, |(gate, _)| *gate)
+    let explained = change.into_iter().chain(drift).filter(|(_, left)| is_independent(left));
+    let best = explained.min_by(|a, b| squares(&a.1).total_cmp(&squares(&b.1)));
+    best.map_or(Gate::Dependent, |(gate, _)| gate)
 }
 
 /// Split at which two means leave the least squares: Pettitt's own location is biased toward the middle.

@@ -18,7 +18,7 @@ use crate::summary::steadiness::Steadiness;
 use crate::summary::threads::{self, CobaltThreads, ThreadSummary};
 use crate::summary::tracers::{self, Stages, Tracers};
 use crate::summary::watched::{self, WatchSummary};
-use punctual_model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, Level, RuntimeRecord, Span};
+use punctual_model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, Level, RuntimeRecord, Span, ThreadRecord};
 use serde::Serialize;
 
 /// The pooled blocks of one cell.
@@ -246,28 +246,21 @@ fn mean_of(histogram: &Histogram) -> Option<f64> {
 /// The largest latency of any thread; an open wait and a trigger without an answer count with the lateness they had
 /// reached.
 fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
-    let of_thread = |(entry, thread): (&Entry, &punctual_model::ThreadRecord)| {
-        let at = |latency_ns, at_least, cycle: Option<i64>| {
-            let period_ns = i128::from(thread.period_in(pool.cell).ns());
-            let due_ns = |cycle| i128::from(cycle) * period_ns + i128::from(thread.lead().ns());
-            let after_start = cycle.map(|cycle: i64| due_ns(cycle) / 1_000_000);
-            let since_run = i128::from(entry.record.started_unix_ms) - i128::from(header.started_unix_ms);
-            let run_ms = after_start.map(|ms| u64::try_from(since_run + ms).unwrap_or(0));
-            Max { latency_ns, at_least, block: entry.planned.block, cpu: thread.cpu, run_ms }
-        };
-        let cycle = thread.worst.first().and_then(|worst| i64::try_from(worst.cycle).ok());
-        let ended = thread.histogram.max_ns.map(|max_ns| at(max_ns, false, cycle));
-        let open =
-            thread.censored.map(|open| at(i64::try_from(open.at_least_ns).unwrap_or(i64::MAX), true, Some(open.cycle)));
-        let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
-        [ended, open, never.map(|at_least_ns| at(at_least_ns, true, None))]
+    let at = |entry: &Entry, thread: &ThreadRecord, (latency_ns, at_least, cycle): (i64, bool, Option<i64>)| {
+        let period_ns = i128::from(thread.period_in(pool.cell).ns());
+        let due_ns = |cycle| i128::from(cycle) * period_ns + i128::from(thread.lead().ns());
+        let after_start = cycle.map(|cycle: i64| due_ns(cycle) / 1_000_000);
+        let since_run = i128::from(entry.record.started_unix_ms) - i128::from(header.started_unix_ms);
+        let run_ms = after_start.map(|ms| u64::try_from(since_run + ms).unwrap_or(0));
+        Max { latency_ns, at_least, block: entry.planned.block, cpu: thread.cpu, run_ms }
     };
+    let of_thread = |(entry, thread)| threads::maxima(thread).map(move |max| at(entry, thread, max));
     // Among equal ones the first in time. What is open or never came may be later than all that ended.
     let later = |best: Max, next: Max| Max {
         at_least: best.at_least || next.at_least,
         ..if next.latency_ns > best.latency_ns { next } else { best }
     };
-    pool.threads().flat_map(of_thread).flatten().reduce(later)
+    pool.threads().flat_map(of_thread).reduce(later)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::stats::rate::poisson_interval;
 use crate::summary::pool::Pool;
-use punctual_model::{MachineSecond, NoiseRecord, Span, ThreadRecord, Usage};
+use punctual_model::{MachineSecond, NoiseRecord, Order, Span, ThreadRecord, Usage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ pub(super) fn of(pool: &Pool<'_>) -> Option<NoiseSummary> {
         by_cpu.entry(thread.cpu).or_default().extend(thread.noise.iter().map(|noise| (thread, noise)));
     }
     let mut cpus: Vec<CpuNoise> = by_cpu.iter().filter_map(|(cpu, records)| of_cpu(*cpu, records)).collect();
-    cpus.sort_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
+    cpus.order_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
     let seconds = || pool.entries.iter().flat_map(|entry| &entry.record.machine);
     let sum = |of: fn(&MachineSecond) -> Option<u64>| {
         seconds().next()?;

@@ -90,8 +90,8 @@ pub(crate) fn have_one_period(threads: &[ThreadSummary]) -> bool {
 
 fn figures(records: &[&ThreadRecord]) -> ThreadFigures {
     let histogram = merged(records.iter().map(|thread| &thread.histogram));
+    let maxima = || records.iter().flat_map(|thread| maxima(thread));
     let sum = |of: fn(&ThreadRecord) -> u64| records.iter().map(|thread| of(thread)).fold(0, u64::saturating_add);
-    let largest = largest(records);
     ThreadFigures {
         samples: sum(|thread| thread.recorded),
         missed: sum(|thread| thread.missed.saturating_add(thread.never_answered())),
@@ -99,21 +99,21 @@ fn figures(records: &[&ThreadRecord]) -> ThreadFigures {
         mean_ns: (histogram.n > 0).then(|| histogram.sum_ns as f64 / histogram.n as f64),
         open: Open::of(records.iter().copied()),
         stddev_ns: standard_deviation(&histogram),
-        max_ns: largest.map(|(ns, _)| ns),
-        max_is_lower_bound: largest.is_some_and(|(_, is_bound)| is_bound),
+        max_ns: maxima().map(|(ns, ..)| ns).max(),
+        // What is open or never came may be later than all that ended.
+        max_is_lower_bound: maxima().any(|(_, is_bound, _)| is_bound),
     }
 }
 
-/// The largest latency of the threads, and whether it is a lower bound.
-fn largest(threads: &[&ThreadRecord]) -> Option<(i64, bool)> {
-    let of_thread = |thread: &&ThreadRecord| {
-        let ended = thread.histogram.max_ns.map(|ns| (ns, false));
-        let open = thread.censored.map(|open| (i64::try_from(open.at_least_ns).unwrap_or(i64::MAX), true));
-        let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
-        [ended, open, never.map(|ns| (ns, true))]
-    };
-    // What is open or never came may be later than all that ended.
-    threads.iter().flat_map(of_thread).flatten().reduce(|best, next| (best.0.max(next.0), best.1 || next.1))
+/// The largest latencies of what has ended, of what is open and of what never came, ns, each with whether it is a lower
+/// bound, and with its cycle if that is known.
+pub(crate) fn maxima(thread: &ThreadRecord) -> impl Iterator<Item = (i64, bool, Option<i64>)> {
+    let cycle = thread.worst.first().and_then(|worst| i64::try_from(worst.cycle).ok());
+    let ended = thread.histogram.max_ns.map(|ns| (ns, false, cycle));
+    let reached = |at_least_ns| i64::try_from(at_least_ns).unwrap_or(i64::MAX);
+    let open = thread.censored.map(|open| (reached(open.at_least_ns), true, Some(open.cycle)));
+    let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
+    [ended, open, never.map(|ns| (ns, true, None))].into_iter().flatten()
 }
 
 /// What is known of the threads of a cell that Cobalt schedules.

@@ -4,14 +4,14 @@ use super::answer::{Tuned, TunedKnob};
 use super::knob_answer::ConfirmedKnob;
 use crate::answer::Answer;
 use crate::wording::{number, things};
-use punctual_model::Knob;
+use punctual_model::{Knob, Order};
 
 impl Tuned {
     /// The setting that helps most, with its price and the others that help; or that none does.
     pub fn answer(&self) -> Answer {
         let metric = self.screening.metric;
         let mut advised = self.advised();
-        advised.sort_by(|a, b| lowest(a).total_cmp(&lowest(b)));
+        advised.order_by(|a, b| lowest(a).total_cmp(&lowest(b)));
         let open: Vec<&TunedKnob> = self.knobs.iter().filter(|knob| knob.answer.is_open()).collect();
         let named = |knobs: &[&TunedKnob]| {
             let names: Vec<String> =

@@ -3,7 +3,7 @@
 use super::activation::Activation;
 use crate::events::MarkNames;
 use crate::stats::quantile::quantile;
-use punctual_model::{Mark, PhaseKind, PhaseRecord, Span};
+use punctual_model::{Mark, Order, PhaseKind, PhaseRecord, Span};
 use std::collections::BTreeMap;
 
 /// A phase of a thread: its kind, and its mark.
@@ -89,7 +89,7 @@ impl Phases {
             PhaseRecord { phase: kind, mark, ..phase }
         };
         let mut all: Vec<PhaseRecord> = self.all.into_iter().map(named).collect();
-        all.sort_by_key(|one| {
+        all.order_by_key(|one| {
             let median_ns = quantile(&one.since_release, 0.5);
             (one.phase > PhaseKind::Start, median_ns.is_none(), median_ns, one.phase)
         });

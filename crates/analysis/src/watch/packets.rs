@@ -149,7 +149,7 @@ impl Packets {
             let known = events.events.iter().filter(|event| event.at_ns >= known_ns);
             self.pending.extend(known.map(|event| (cpu, *event)));
         }
-        self.pending.sort_by_key(|(_, event)| event.at_ns);
+        Event::sort_of_cpus(&mut self.pending);
         let settled = self.pending.partition_point(|(_, event)| event.at_ns < until_ns);
         let events: Vec<(u32, Event)> = self.pending.drain(..settled).collect();
         events.iter().for_each(|(cpu, event)| self.follow(*cpu, event, names));

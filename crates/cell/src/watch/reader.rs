@@ -314,7 +314,7 @@ impl Reader {
         for (cpu, events) in (0..).zip(trace.cpus) {
             self.pending.extend(events.events.into_iter().map(|event| (cpu, event)));
         }
-        self.pending.sort_by_key(|(_, event)| event.at_ns);
+        Event::sort_of_cpus(&mut self.pending);
         let settled = self.pending.partition_point(|(_, event)| event.at_ns < horizon);
         let events: Vec<(u32, Event)> = self.pending.drain(..settled).collect();
         if let Some(stacks) = &mut self.stacks {

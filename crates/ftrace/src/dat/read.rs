@@ -11,7 +11,7 @@ use super::{
 };
 use crate::layouts::Layouts;
 pub(crate) use parser::Parser;
-use punctual_model::plain;
+use punctual_model::{Order, plain};
 pub(crate) use sections::NextPart;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
@@ -256,7 +256,7 @@ fn functions<R: Read + Seek>(input: &mut Parser<R>) -> Result<Vec<(u64, String)>
         Some((address, words.nth(1)?.to_owned()))
     };
     let mut all: Vec<_> = input.text(size)?.lines().filter_map(function).collect();
-    all.sort_unstable_by_key(|(address, _)| *address);
+    all.order_by_key(|(address, _)| *address);
     Ok(all)
 }
 

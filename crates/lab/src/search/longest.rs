@@ -3,7 +3,7 @@
 use super::super::{LabError, Monitor, regular_file};
 use super::film::{self, Footage};
 use super::{Search, Symbols, refine};
-use punctual_model::{Delay, DelayKind, Film, LongestDelays, Span, Witness, Worst};
+use punctual_model::{Delay, DelayKind, Film, LongestDelays, Order, Span, Witness, Worst};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ impl Found<'_> {
     /// third less late than the one before.
     fn refine_latest(&mut self, monitor: Monitor<'_>) -> Result<(), LabError> {
         let mut late = std::mem::take(&mut self.late);
-        late.sort_by_key(|(block, worst)| (Reverse(worst.latency_ns), *block, worst.cycle));
+        late.order_by_key(|(block, worst)| (Reverse(worst.latency_ns), *block, worst.cycle));
         let (mut below, mut refined) = (u64::MAX, 0);
         for (block, worst) in late {
             if positive(worst.latency_ns) <= below && refined < REFINED_PER_ROUND {
@@ -265,7 +265,7 @@ impl Found<'_> {
 
     fn finish(self) -> LongestDelays {
         let mut delays: Vec<Delay> = self.delays.into_values().collect();
-        delays.sort_by(|a, b| b.latency_ns.cmp(&a.latency_ns).then(a.witness.cmp(&b.witness)));
+        delays.order_by(|a, b| b.latency_ns.cmp(&a.latency_ns).then(a.witness.cmp(&b.witness)));
         delays.truncate(self.limit.top);
         LongestDelays { delays, ..self.result }
     }

@@ -1,6 +1,7 @@
 //! Delays of wake-ups that were searched in virtual time, and the execution of one of them.
 
 use super::run::Planned;
+use crate::Order;
 use crate::words::word::words;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -117,7 +118,7 @@ impl Film {
             *sums.entry(&piece.function).or_default() += piece.instructions;
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
-        sums.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        sums.order_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
         sums
     }
 

@@ -1,6 +1,6 @@
 //! A run: its header, its entries, its failures; and the recovery of settings that a killed one left changed.
 
-use crate::{Cell, Host, KeptFilm, Plan, Record, Shard, planned_order};
+use crate::{Cell, Host, KeptFilm, Order, Plan, Record, Shard, planned_order};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -88,7 +88,7 @@ impl Header {
                     kernels.push(kernel(planned))
                 }
             });
-            block.sort_by_key(|planned| kernels.iter().position(|known| *known == kernel(planned)));
+            block.order_by_key(|planned| kernels.iter().position(|known| *known == kernel(planned)));
             (0..).zip(block).for_each(|(position, planned)| planned.position = position);
         }
     }

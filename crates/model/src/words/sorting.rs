@@ -20,8 +20,7 @@ impl<T> Order<T> for [T] {
     }
 
     fn order_by_key<K: Ord>(&mut self, mut key: impl FnMut(&T) -> K) {
-        let sources = ordered(self.len(), &mut |a, b| key(&self[a]).cmp(&key(&self[b])));
-        arrange(sources, &mut |a, b| self.swap(a, b));
+        self.order_by(|a, b| key(a).cmp(&key(b)));
     }
 }
 

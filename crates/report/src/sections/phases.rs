@@ -5,7 +5,7 @@ use super::latencies::latency_or_dash;
 use crate::table::{Column, Field, Table, dash, share};
 use punctual_analysis::wording::{count, things};
 use punctual_analysis::{PhaseSummary, RunSummary, WatchSpread, WatchedSummary};
-use punctual_model::PhaseKind;
+use punctual_model::{Order, PhaseKind};
 use std::collections::BTreeSet;
 
 /// Shares of the lateness that are named in a sentence.
@@ -64,7 +64,7 @@ fn sentence(thread: &str, phases: &[PhaseSummary]) -> Option<String> {
         .filter_map(|one| Some((one.late_share?, one.name())))
         .filter(|(share, _)| *share >= 0.005)
         .collect();
-    late.sort_by(|a, b| b.0.total_cmp(&a.0));
+    late.order_by(|a, b| b.0.total_cmp(&a.0));
     let named: Vec<String> =
         late.iter().take(NAMED).map(|(of_late, name)| format!("{name} {}", share(Some(*of_late)))).collect();
     let again: Vec<String> = phases

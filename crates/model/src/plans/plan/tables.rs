@@ -2,7 +2,7 @@
 
 use super::values::{Located, boolean, integer, parsed, string, table};
 use super::{Knob, Requirement};
-use crate::{CpuSet, Explain, Load, NamedLoads, Percent, Prepare, Roles, UnknownWord};
+use crate::{CpuSet, Explain, Load, NamedLoads, Order, Percent, Prepare, Roles, UnknownWord};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 pub(super) fn named_loads(table: &DeTable<'_>) -> Located<NamedLoads> {
     let mut named = NamedLoads::new();
     let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.order_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
         let load = Load::parse(string(value)?, &named).map_err(|err| (value.span().start, err.to_string()))?;
         let name = key.get_ref().as_ref();
@@ -126,7 +126,7 @@ pub(super) fn knobs(knobs: &DeTable<'_>) -> Located<Vec<(Knob, usize)>> {
         };
         entries.extend(settings.iter().map(named));
     }
-    entries.sort_by_key(|(_, at, _)| *at);
+    entries.order_by_key(|(_, at, _)| *at);
     let knob = |(key, at, value): (String, usize, &Spanned<DeValue<'_>>)| {
         let DeValue::Array(values) = value.get_ref() else {
             return Err((at, format!("knob `{key}` needs two values or more, like [\"leave\", \"off\"]")));

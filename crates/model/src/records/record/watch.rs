@@ -1,6 +1,6 @@
 //! Results of watched threads: their activations in distributions and sums.
 
-use crate::{CpuSet, Histogram, PacketReleases, Period, Policy, RefusedCall, Span};
+use crate::{CpuSet, Histogram, Order, PacketReleases, Period, Policy, RefusedCall, Span};
 use serde::{Deserialize, Serialize};
 
 /// Results of a cell that watches threads of other programs.
@@ -282,7 +282,7 @@ impl CountedName {
                 None => named.push(CountedName { name, n }),
             }
         }
-        named.sort_by(|a, b| b.n.cmp(&a.n).then_with(|| a.name.cmp(&b.name)));
+        named.order_by(|a, b| b.n.cmp(&a.n).then_with(|| a.name.cmp(&b.name)));
         named.truncate(most);
         named
     }

@@ -53,10 +53,9 @@ fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
         assert!(entry.record.threads[0].is_consistent());
         assert_eq!(entry.record.threads[0].recorded, 100);
     }
-    // Cells are in plan order: exec and tcp of each model. Every phase of a less preemptible model exceeds every phase of
-    // a more preemptible one, by 1.4 times at least in 12 phases of each, with two layouts of this program. Not compared
-    // is what depends on the layout: none and voluntary; the longest latencies of full preemption under exec, and of
-    // voluntary and full under tcp; means under exec, where most wake-ups take 4 us.
+    // Cells are in plan order: exec and tcp of each model. Every phase of a less preemptible model exceeds every phase
+    // of a more preemptible one, 1.4 times or more in 12 phases of each. Left out is what the layout of this program
+    // decides: none and voluntary, the longest of full under exec and of voluntary under tcp, and means under exec.
     let assert_apart = |(less, more, load): (usize, usize, usize), number: fn(&Histogram) -> i128| {
         let [less, more] = [less, more].map(|model| (&models[model], of_phases(&entries, 2 * model + load, number)));
         assert!(less.1.iter().min() > more.1.iter().max(), "{less:?} {more:?}");

@@ -6,7 +6,7 @@ use crate::cli::commands::cells;
 use crate::cli::commands::new_directory::NewDirectory;
 use crate::cli::commands::show;
 use crate::cli::terminal::{Outcome, note, output};
-use punctual_model::{Entry, Film, KeptFilm, Worst};
+use punctual_model::{Entry, Film, KeptFilm, Order, Worst};
 use punctual_report::{SEARCH_LIMITS, film_svg, film_text, film_timeline, film_title};
 use std::cmp::Reverse;
 use std::error::Error;
@@ -75,6 +75,6 @@ fn latest<'a>(entries: impl Iterator<Item = &'a Entry>, nth: usize) -> Option<(&
         worst.map(move |worst| (entry, *worst))
     };
     let mut all: Vec<_> = entries.flat_map(listed).collect();
-    all.sort_by_key(|(entry, worst)| (Reverse(worst.latency_ns), entry.planned.block, worst.cycle));
+    all.order_by_key(|(entry, worst)| (Reverse(worst.latency_ns), entry.planned.block, worst.cycle));
     all.get(nth.checked_sub(1)?).copied()
 }
