@@ -61,6 +61,19 @@ impl RunSummary {
             _ => answer.marked("partly virtual time"),
         }
     }
+
+    /// Adds the verdict of a comparison on each cell: no cell passes whose evidence is incomplete, and no such run.
+    pub(crate) fn compared(&mut self, header: &Header, entries: &[Entry], limit: &str, verdicts: Vec<Verdict>) {
+        let mut rows = Row::of_run(header, &self.cells, &self.cell_findings);
+        let mut cases: Vec<Case> =
+            rows.iter().zip(&verdicts).map(|(row, verdict)| Case::of_cell(row, limit, verdict)).collect();
+        rows.retain(Row::has_latencies);
+        if self.cases.is_empty() {
+            cases.insert(0, Case::complete(header, entries, &rows));
+        }
+        self.verdict = Verdict::together([&self.verdict].into_iter().chain(cases.iter().map(|case| &case.verdict)));
+        self.cases.extend(cases);
+    }
 }
 
 impl ImportedSummary {

@@ -73,21 +73,27 @@ impl Verdict {
             return Verdict::NoneAsked;
         }
         let mut judgment = Judgment::default();
-        judgment.gaps_of_run(header, entries);
+        judgment.gaps_of_run(header, entries, cells);
         cells.iter().for_each(|cell| judgment.gaps_of_cell(cell));
         limits(require).into_iter().for_each(|(_, limit)| judgment.judge(cells, limit));
         judgment.verdict()
     }
 
     /// Combines verdicts: a violation outweighs gaps, and a gap outweighs passes.
-    pub(crate) fn together<'a>(all: impl Iterator<Item = &'a Verdict>) -> Verdict {
-        let (mut kept, mut violations, mut gaps, mut is_asked) = (Vec::new(), Vec::new(), Vec::new(), false);
+    pub(crate) fn together<'a>(all: impl IntoIterator<Item = &'a Verdict>) -> Verdict {
+        let (mut kept, mut violations, mut gaps, mut is_asked) = (Vec::new(), Vec::new(), Vec::<Gap>::new(), false);
         for verdict in all {
             is_asked |= *verdict != Verdict::NoneAsked;
             match verdict {
                 Verdict::Pass { kept: parts } => kept.extend(parts.iter().cloned()),
                 Verdict::Fail { violations: parts } => violations.extend(parts.iter().cloned()),
-                Verdict::Inconclusive { gaps: parts } => gaps.extend(parts.iter().cloned()),
+                Verdict::Inconclusive { gaps: parts } => {
+                    parts.iter().for_each(|gap| {
+                        if !gaps.contains(gap) {
+                            gaps.push(gap.clone())
+                        }
+                    });
+                }
                 Verdict::NoneAsked => {}
             }
         }

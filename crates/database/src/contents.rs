@@ -189,15 +189,13 @@ fn row(header: &Header, entries: &[Entry], index: usize, summary: &CellSummary) 
         // An outside program may report no histogram for each block.
         (
             "typical_p99_ns",
-            typical(of_cell.iter().filter_map(|block| block.p99_ns))
+            typical(of_cell.iter().map(|block| block.p99_ns))
                 .or(quantiles.at(Level::P99).value_ns().map(|ns| ns as f64))
                 .into(),
         ),
         (
             "typical_max_ns",
-            typical(of_cell.iter().filter_map(|block| block.max_ns))
-                .or(summary.max.map(|max| max.latency_ns as f64))
-                .into(),
+            typical(of_cell.iter().map(|block| block.max_ns)).or(summary.max.map(|max| max.latency_ns as f64)).into(),
         ),
     ]
 }

@@ -17,9 +17,9 @@ pub(super) fn of_cells(cells: &[CellSummary]) -> Answer {
     let of_cell = |cell| cpus_of(cell).iter().map(move |cpu| (cell, cpu));
     let mut cpus: Vec<(&CellSummary, &CpuNoise)> = cells.iter().flat_map(of_cell).collect();
     cpus.order_by(|a, b| b.1.lost_share.total_cmp(&a.1.lost_share));
+    let not_ended: u64 = cells.iter().filter_map(|cell| cell.noise.as_ref()).map(|noise| noise.not_ended).sum();
     let Some((first, others)) = cpus.split_first() else {
-        let not_ended = cells.iter().filter_map(|cell| cell.noise.as_ref()).any(|noise| noise.not_ended > 0);
-        let why = if not_ended { "no loop ended" } else { "nothing was measured" };
+        let why = if not_ended > 0 { "no loop ended" } else { "nothing was measured" };
         return Answer::cannot_tell("how much time was lost", why, cells.iter().map(|c| c.cell.duration.ns()).sum());
     };
     let name = |cell: &CellSummary| match cells.len() {
@@ -49,6 +49,9 @@ pub(super) fn of_cells(cells: &[CellSummary]) -> Answer {
     let more = others.len().saturating_sub(OTHERS);
     if more > 0 {
         sentence += &format!("; {more} other{} lost less", if more == 1 { "" } else { "s" });
+    }
+    if not_ended > 0 {
+        sentence = format!("cannot tell all that was lost: {} did not end; {sentence}", things(not_ended, "loop"));
     }
     Answer::new(sentence + &causes(cell))
 }

@@ -5,7 +5,8 @@ use crate::comparison::{Arm, Comparison, Decision, Question, compare};
 use crate::findings::{BaselineDiffers, Finding};
 use crate::run::RunSummary;
 use crate::stats::paired::holm;
-use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
+use crate::summary::cell::CellSummary;
+use crate::verdict::{Gap, Kept, Verdict, Violation};
 use crate::wording::number;
 use punctual_model::{Cell, Entry, Header, Order};
 
@@ -41,16 +42,12 @@ pub fn check_against(
     let chances: Vec<f64> =
         compared.iter().flatten().map(|one| one.primary.ratio.map_or(1.0, |ratio| ratio.p)).collect();
     let mut adjusted = holm(&chances).into_iter();
-    for (cell, comparison) in summary.cells.iter().zip(compared) {
-        let name = cell.name.clone();
-        let verdict = match &comparison {
-            None => untold(&name, "the baseline has no cell like it"),
-            Some(comparison) => judged(&name, comparison, adjusted.next().unwrap_or(1.0)),
-        };
-        summary.cases.push(Case { cell: Some(name), limit: "baseline".to_owned(), verdict });
-    }
-    let verdicts = summary.cases.iter().filter(|case| case.limit == "baseline").map(|case| &case.verdict);
-    summary.verdict = Verdict::together(std::iter::once(&summary.verdict).chain(verdicts));
+    let verdict = |(cell, comparison): (&CellSummary, Option<Comparison>)| match &comparison {
+        None => untold(&cell.name, "the baseline has no cell like it"),
+        Some(comparison) => judged(&cell.name, comparison, adjusted.next().unwrap_or(1.0)),
+    };
+    let verdicts = summary.cells.iter().zip(compared).map(verdict).collect();
+    summary.compared(new.0, new.1, "baseline", verdicts);
     Ok(())
 }
 
@@ -67,7 +64,10 @@ fn comparison(
     question: &Question<'_>,
 ) -> Option<Comparison> {
     let asked = header.cells.get(cell)?;
-    let other = old_header.cells.iter().position(|other| is_same(asked, other))?;
+    let prepared = |cell: usize| old_header.cells[cell].conditions.prepare == asked.conditions.prepare;
+    let alike: Vec<usize> = (0..old_header.cells.len()).filter(|i| is_same(asked, &old_header.cells[*i])).collect();
+    let is_only = alike.len() == 1 && header.cells.iter().filter(|other| is_same(asked, other)).count() == 1;
+    let other = *alike.iter().find(|other| is_only || prepared(**other))?;
     let name = summary.cells.get(cell)?.name.clone();
     let (old, new) = (arm("the baseline".to_owned(), old_entries, other), arm(name, entries, cell));
     Some(compare(&old, &new, None, question))
@@ -77,7 +77,7 @@ fn arm(name: String, entries: &[Entry], cell: usize) -> Arm<'_> {
     Arm { name, entries: entries.iter().filter(|entry| entry.planned.cell_index == cell).collect() }
 }
 
-/// Whether two cells have the same conditions, apart from their duration.
+/// Whether two cells have the same conditions, apart from their duration and what is prepared for them.
 fn is_same(a: &Cell, b: &Cell) -> bool {
     (&a.kernel, &a.load, a.policy, a.period, &a.task, &a.cpus)
         == (&b.kernel, &b.load, b.policy, b.period, &b.task, &b.cpus)
@@ -139,6 +139,7 @@ mod tests {
     use super::*;
     use crate::summarise;
     use crate::testing::RunBuilder;
+    use punctual_model::{LoadFailure, LoadRecord, Skipped, Span};
     use std::sync::Arc;
 
     /// A run of eight blocks with latencies multiplied by `factor`; each `day` shifts its start by one day.
@@ -164,7 +165,8 @@ mod tests {
             return why;
         }
         if new.header.plan.require.is_empty() {
-            assert_eq!(summary.cases.last().unwrap().verdict.exit_status(), summary.verdict.exit_status());
+            let of_cases = Verdict::together(summary.cases.iter().map(|case| &case.verdict));
+            assert_eq!(of_cases, summary.verdict);
         }
         summary.verdict.to_string()
     }
@@ -267,6 +269,46 @@ mod tests {
         old.header.cells[0].policy = "fifo:81".parse().unwrap();
         let said = verdict(&run(1, 1), &old, true);
         assert_eq!(said, "Verdict: INCONCLUSIVE: none/fifo:80: the baseline has no cell like it");
+    }
+
+    #[test]
+    fn a_run_with_gaps_is_not_shown_to_be_no_later() {
+        let gaps: [fn(&mut RunBuilder); 4] = [
+            |run| run.entries.truncate(7),
+            |run| run.header.skipped.push(Skipped { cell: run.header.cells[0].clone(), reason: String::new() }),
+            |run| run.entries[0].record.threads[0].lost = 1,
+            |run| {
+                let failure = LoadFailure { at: Span(0), reason: "process 7 ended".to_owned() };
+                run.entries[3].record.loads = vec![LoadRecord { failure: Some(failure), ..LoadRecord::default() }];
+            },
+        ];
+        for gap in gaps {
+            let mut new = run(1, 1);
+            gap(&mut new);
+            let said = verdict(&new, &run(1, 0), true);
+            assert!(said.starts_with("Verdict: INCONCLUSIVE: "), "{said}");
+            let mut new = run(3, 1);
+            gap(&mut new);
+            assert!(!verdict(&new, &run(1, 0), true).contains("PASS"));
+        }
+    }
+
+    #[test]
+    fn a_cell_is_compared_with_the_one_that_was_prepared_in_the_same_way() {
+        let of = |factors: [i64; 2], day: u64| {
+            let mut both = run(factors[0], day);
+            let mut second = both.header.cells[0].clone();
+            second.conditions.prepare = "idle_latency=0us".parse().unwrap();
+            both.header.cells.push(second);
+            for block in 0..8 {
+                both.measure(block, 1, |cpu, cycle| {
+                    factors[1] * (5_000 + i64::try_from((cycle * 7_919 + u64::from(cpu)) % 1_009).unwrap())
+                });
+            }
+            both
+        };
+        assert!(verdict(&of([3, 1], 1), &of([3, 1], 0), true).starts_with("Verdict: PASS "));
+        assert!(verdict(&of([3, 2], 1), &of([3, 1], 0), true).starts_with("Verdict: FAIL "));
     }
 
     #[test]

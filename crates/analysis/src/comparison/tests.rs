@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::RunBuilder;
 use proptest::prelude::*;
-use punctual_model::{NoiseRecord, Span, SplitMix64};
+use punctual_model::{NoiseRecord, Span, SplitMix64, WatchRecord};
 use std::sync::Arc;
 
 /// `blocks` blocks of two cells in random order. Latencies of the second are `ratio` times those of the first, with a
@@ -66,6 +66,18 @@ fn no_difference_is_equivalent_only_when_that_is_shown() {
     let said = noisy.sentence();
     assert!(said.starts_with("UNDECIDED: p99 of fifo:80 is ") && said.contains("that they are equal. About "));
     assert_eq!(noisy.decision.exit_status(), 3);
+}
+
+#[test]
+fn what_was_not_seen_may_be_later() {
+    let mut lost = run(12, 1.0, 0.02);
+    lost.entries[5].record.threads[0].lost = 2_000;
+    let mut cut = run(12, 1.0, 0.02);
+    cut.entries[5].record.watch = Some(Box::new(WatchRecord { gaps: 1, ..WatchRecord::default() }));
+    for run in [lost, cut] {
+        let Decision::Refused { why } = asked(&run).decision else { panic!() };
+        assert!(matches!(why, Refusal::NotSeen { unseen: 1.. }), "{why:?}");
+    }
 }
 
 #[test]

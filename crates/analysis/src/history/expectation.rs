@@ -7,9 +7,9 @@ use super::series::{Point, Response};
 use crate::run::RunSummary;
 use crate::stats::paired::holm;
 use crate::stats::special::{student_t, student_t_above};
-use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
+use crate::verdict::{Gap, Kept, Verdict, Violation};
 use crate::wording::{number, things};
-use punctual_model::Entry;
+use punctual_model::{Entry, Header};
 
 /// Least earlier runs of a series.
 pub const EARLIER_RUNS: usize = 8;
@@ -62,6 +62,7 @@ impl Expectation {
 /// cells, or not.
 pub fn check_against_history(
     summary: &mut RunSummary,
+    header: &Header,
     entries: &[Entry],
     earlier: &[Vec<Point>],
     response: Response,
@@ -73,27 +74,21 @@ pub fn check_against_history(
     let both = || expected.iter().zip(&measured).map(|(expected, ns)| Some((*expected.as_ref()?, (*ns)?)));
     let chances: Vec<f64> = both().flatten().map(|(expected, ns)| expected.p_later(ns)).collect();
     let mut adjusted = holm(&chances).into_iter();
-    let cases: Vec<Case> = both()
-        .zip(&summary.cells)
-        .zip(earlier)
-        .map(|((both, cell), earlier)| {
-            let verdict = match both {
-                Some((expected, ns)) => {
-                    judged(&cell.name, &expected, ns, adjusted.next().unwrap_or(1.0), response, margin)
-                }
-                None => untold(&cell.name, &too_few(earlier.len())),
-            };
-            Case { cell: Some(cell.name.clone()), limit: "history".to_owned(), verdict }
+    let verdicts = (expected.iter().zip(&measured).zip(&summary.cells).zip(earlier))
+        .map(|(((expected, ns), cell), earlier)| match (expected, ns) {
+            (Some(expected), Some(ns)) => {
+                judged(&cell.name, expected, *ns, adjusted.next().unwrap_or(1.0), response, margin)
+            }
+            (None, _) => untold(&cell.name, &too_few(earlier.len())),
+            (_, None) => untold(&cell.name, &format!("{} of a block of this run is unknown", response.name())),
         })
         .collect();
-    let all = std::iter::once(&summary.verdict).chain(cases.iter().map(|case| &case.verdict));
-    summary.verdict = Verdict::together(all);
-    summary.cases.extend(cases);
+    summary.compared(header, entries, "history", verdicts);
 }
 
 fn measured(entries: &[Entry], cell: usize, response: Response) -> Option<f64> {
     let blocks = blocks(entries, cell);
-    typical(blocks.iter().filter_map(|block| match response {
+    typical(blocks.iter().map(|block| match response {
         Response::P99 => block.p99_ns,
         Response::Max => block.max_ns,
     }))

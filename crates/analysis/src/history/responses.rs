@@ -1,11 +1,11 @@
 //! Responses of a run: what one run contributes to a history.
 
-use crate::stats::histogram::merged;
 use crate::stats::quantile::quantile;
+use crate::summary::due_time;
 use punctual_model::{Entry, Order, ThreadRecord};
 
-/// Samples of a block below which its p99 would be its maximum.
-const LEAST_SAMPLES: u64 = 100;
+/// Due times of a block below which its p99 would be its maximum.
+const LEAST_DUE: u64 = 100;
 
 /// Latencies of one block of a cell, over all of its CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct BlockLatencies {
     pub started_unix_ms: u64,
     /// Wake-ups recorded.
     pub samples: u64,
-    /// The 99 % quantile, ns; `None` below 100 samples.
+    /// The 99 % quantile by due time, ns; `None` below 100 due times.
     pub p99_ns: Option<i64>,
     /// Largest latency, ns; a wait that was still open counts with the lateness it had reached.
     pub max_ns: Option<i64>,
@@ -31,7 +31,7 @@ pub fn blocks(entries: &[Entry], cell_index: usize) -> Vec<BlockLatencies> {
 }
 
 fn block(entry: &Entry) -> BlockLatencies {
-    let histogram = merged(entry.record.threads.iter().map(|thread| &thread.histogram));
+    let by_due_time = due_time::of_record(&entry.record);
     let max = |thread: &ThreadRecord| {
         let open = thread.censored.and_then(|open| i64::try_from(open.at_least_ns).ok());
         let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
@@ -40,14 +40,15 @@ fn block(entry: &Entry) -> BlockLatencies {
     BlockLatencies {
         block: entry.planned.block,
         started_unix_ms: entry.record.started_unix_ms,
-        samples: histogram.n,
-        p99_ns: if histogram.n < LEAST_SAMPLES { None } else { quantile(&histogram, 0.99) },
+        samples: entry.record.threads.iter().map(|thread| thread.histogram.n).sum(),
+        p99_ns: if by_due_time.n < LEAST_DUE { None } else { quantile(&by_due_time, 0.99) },
         max_ns: entry.record.threads.iter().filter_map(max).max(),
     }
 }
 
-/// The geometric mean of the blocks of a run: one late block counts as one of many. `None` without a block.
-pub fn typical(values_ns: impl IntoIterator<Item = i64>) -> Option<f64> {
-    let logs: Vec<f64> = values_ns.into_iter().map(|ns| (ns.max(1) as f64).ln()).collect();
+/// The geometric mean of the blocks of a run: one late block counts as one of many. `None` without blocks, or if one
+/// is unknown.
+pub fn typical(values_ns: impl IntoIterator<Item = Option<i64>>) -> Option<f64> {
+    let logs = values_ns.into_iter().map(|ns| Some((ns?.max(1) as f64).ln())).collect::<Option<Vec<f64>>>()?;
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }

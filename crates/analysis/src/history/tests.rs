@@ -138,23 +138,30 @@ fn a_change_coincides_with_what_changed_then() {
 
 /// A run of four blocks with about this p99.
 fn run(ns: i64) -> RunBuilder {
+    run_of(|cycle| ns + i64::try_from(cycle % 10).unwrap())
+}
+
+fn run_of(ns: impl Fn(u64) -> i64 + Copy) -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("none", "fifo:80");
     run.header.plan.repetitions = 4;
     for block in 0..4 {
-        run.measure(block, 0, move |_, cycle| ns + i64::try_from(cycle % 10).unwrap());
+        run.measure(block, 0, move |_, cycle| ns(cycle));
     }
     run
 }
 
 fn against(ns: i64, earlier: usize, spread: f64) -> String {
-    let run = run(ns);
+    run_against(&run(ns), earlier, spread)
+}
+
+fn run_against(run: &RunBuilder, earlier: usize, spread: f64) -> String {
     let mut summary = summarise(&run.header, &run.entries);
     let noise = noise(13, earlier);
     let history = series(u64::try_from(earlier).unwrap(), 0, |day| {
         10_000.0 * (spread * noise[usize::try_from(day).unwrap()]).exp()
     });
-    check_against_history(&mut summary, &run.entries, &[history.points], Response::P99, None);
+    check_against_history(&mut summary, &run.header, &run.entries, &[history.points], Response::P99, None);
     assert_eq!(summary.cases.last().unwrap().limit, "history");
     summary.verdict.to_string()
 }
@@ -173,13 +180,25 @@ fn a_run_is_compared_with_all_earlier_ones() {
 }
 
 #[test]
+fn due_times_that_a_stall_missed_count() {
+    // Of 1 000 due times 500 are missed, so that most of those before have left a sample.
+    let stalled = run_of(|cycle| if cycle == 100 { 500_000_000 } else { 10_000 });
+    assert!(run_against(&stalled, 30, 0.03).starts_with("Verdict: FAIL none/fifo:80: p99 is "));
+    let mut short = run(10_000);
+    let thread = &mut short.entries[1].record.threads;
+    thread.iter_mut().for_each(|thread| thread.histogram = punctual_model::Histogram::of(&[10_000]));
+    let said = run_against(&short, 30, 0.03);
+    assert!(said.contains("none/fifo:80: p99 of a block of this run is unknown"), "{said}");
+}
+
+#[test]
 fn blocks_are_the_unit_of_a_run() {
     let mut run = run(5_000);
     run.header.plan.repetitions = 5;
     run.measure(4, 0, |cpu, cycle| if cpu == 1 && cycle == 700 { 8_000_000 } else { 5_000 });
     let blocks = blocks(&run.entries, 0);
     assert_eq!((blocks.len(), blocks[4].block, blocks[4].max_ns), (5, 4, Some(8_000_000)));
-    let max = typical(blocks.iter().filter_map(|block| block.max_ns)).unwrap();
+    let max = typical(blocks.iter().map(|block| block.max_ns)).unwrap();
     // One block of five: the fifth root of 1600.
     assert!((max / 5_009.0 - (8_000_000.0_f64 / 5_009.0).powf(0.2)).abs() < 0.01, "{max}");
     assert!(super::blocks(&run.entries, 1).is_empty() && typical([]).is_none());

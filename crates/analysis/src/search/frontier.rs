@@ -180,10 +180,16 @@ impl SearchParameters {
 }
 
 impl Outcome {
-    /// Counts of one record.
-    pub fn of(record: &Record) -> Outcome {
+    /// Counts of one record. Errors: one line, if a load failed or did nothing: the period was not tried with it.
+    pub fn of(record: &Record) -> Result<Outcome, String> {
         let sum = |count: fn(&punctual_model::ThreadRecord) -> u64| record.threads.iter().map(count).sum();
-        Outcome {
+        for load in &record.loads {
+            let failure = load.failure.as_ref().map(|failure| failure.reason.as_str());
+            if let Some(why) = failure.or_else(|| load.did_nothing().then_some("it did nothing")) {
+                return Err(format!("load {}: {why}", load.load));
+            }
+        }
+        Ok(Outcome {
             cycles_due: sum(|thread| thread.cycles_due),
             recorded: sum(|thread| thread.recorded),
             missed: sum(|thread| thread.missed),
@@ -191,7 +197,7 @@ impl Outcome {
             censored: sum(|thread| u64::from(thread.censored.is_some())),
             measured: record.measured,
             max_ns: record.threads.iter().filter_map(|thread| thread.histogram.max_ns).max(),
-        }
+        })
     }
 
     /// Whether every cycle left a sample: none was missed, lost or still open.

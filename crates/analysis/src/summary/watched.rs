@@ -339,7 +339,8 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         cpu: first.cpu,
         wait: first.wait.clone(),
         period: first.period,
-        deadline: first.deadline,
+        // Without one in a block, its misses are unknown.
+        deadline: first.deadline.filter(|_| all.iter().all(|(thread, _)| thread.deadline.is_some())),
         activations: sum(|thread| thread.activations),
         skipped: sum(|thread| thread.skipped),
         late: all.iter().map(|(thread, _)| thread.deadline.map(|_| thread.late)).sum(),
@@ -489,4 +490,28 @@ fn chain(all: &[&ChainRecord]) -> Option<ChainSummary> {
         age: Spread::of(&pooled(|chain| &chain.age)),
         stages: first.stages.iter().enumerate().map(stage).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::summarise;
+    use crate::testing::RunBuilder;
+    use punctual_model::{Span, WatchRecord, WatchedThread};
+
+    #[test]
+    fn misses_are_unknown_if_a_block_found_no_period() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other");
+        for (block, deadline) in [(0, Some(Span(1_000_000))), (1, None)] {
+            run.measure(block, 0, |_, _| 0);
+            let thread = WatchedThread { name: "servo".to_owned(), deadline, ..WatchedThread::default() };
+            let watch = WatchRecord { threads: vec![thread], ..WatchRecord::default() };
+            run.entries.last_mut().unwrap().record.watch = Some(Box::new(watch));
+        }
+        run.header.cells[0].task = "watch:./servo".parse().unwrap();
+        let summary = summarise(&run.header, &run.entries);
+        let servo = &summary.cells[0].watch.as_ref().unwrap().threads[0];
+        assert_eq!((servo.deadline, servo.late), (None, None));
+        assert!(!summary.answer().to_string().contains("never late"), "{}", summary.answer());
+    }
 }

@@ -26,11 +26,24 @@ impl Case {
         if require.is_empty() {
             return Vec::new();
         }
-        let mut of_run = Judgment::default();
-        of_run.gaps_of_run(header, entries);
-        let mut cases = vec![Case { cell: None, limit: "complete".to_owned(), verdict: of_run.verdict() }];
+        let mut cases = vec![Case::complete(header, entries, cells)];
         cases.extend(Case::of_cells(require, cells));
         cases
+    }
+
+    /// Whether the run is complete, whatever is asked of it.
+    pub(crate) fn complete(header: &Header, entries: &[Entry], cells: &[Row<'_>]) -> Case {
+        let mut of_run = Judgment::default();
+        of_run.gaps_of_run(header, entries, cells);
+        Case { cell: None, limit: "complete".to_owned(), verdict: of_run.verdict() }
+    }
+
+    /// The verdict on a cell by itself or with another run, which does not pass without complete evidence of the cell.
+    pub(crate) fn of_cell(row: &Row<'_>, limit: &str, verdict: &Verdict) -> Case {
+        let mut judgment = Judgment::default();
+        judgment.gaps_of_cell(row);
+        let gaps = judgment.verdict();
+        Case { cell: Some(row.name.to_owned()), limit: limit.to_owned(), verdict: Verdict::together([&gaps, verdict]) }
     }
 
     /// Every limit in every cell, without limits on the run as a whole.

@@ -31,8 +31,10 @@ impl Judgment {
         if self.gaps.is_empty() { Verdict::Pass { kept: self.kept } } else { Verdict::Inconclusive { gaps: self.gaps } }
     }
 
-    pub(super) fn gaps_of_run(&mut self, header: &Header, entries: &[Entry]) {
+    /// Reasons to doubt a run as a whole. Its cells with latencies are `cells`: costs alone show nothing of them.
+    pub(super) fn gaps_of_run(&mut self, header: &Header, entries: &[Entry], cells: &[Row<'_>]) {
         let (done, planned) = run_progress(header, entries);
+        let planned = if cells.is_empty() { 0 } else { planned };
         if done < planned || planned == 0 {
             self.gaps.push(Gap::Incomplete { done, planned });
         }

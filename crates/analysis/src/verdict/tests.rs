@@ -572,3 +572,13 @@ fn the_gate_of_the_documentation_passes_on_a_good_machine_and_fails_on_a_bad_one
     // One in a thousand is neither.
     assert_eq!(verdict(&gate(1_000)).0, 3, "{}", verdict(&gate(1_000)).1);
 }
+
+#[test]
+fn costs_alone_show_nothing_of_latencies() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "other").require("max=1ms").measure(0, 0, |_, _| 5_000);
+    (run.header.cells[0].task, run.entries[0].record.cell.task) = ("cost".parse().unwrap(), "cost".parse().unwrap());
+    let summary = summarise(&run.header, &run.entries);
+    assert_eq!(summary.verdict.to_string(), "Verdict: INCONCLUSIVE: no measurements");
+    assert_eq!(summary.cases[0].verdict.exit_status(), 3);
+}

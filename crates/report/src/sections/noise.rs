@@ -3,7 +3,7 @@
 use super::Section;
 use super::latencies::latency_or_dash;
 use crate::table::{Column, Table, dash};
-use punctual_analysis::wording::{count, duration, number};
+use punctual_analysis::wording::{count, duration, number, things};
 use punctual_analysis::{CellSummary, CpuNoise, GapRate, NoiseSummary, RunSummary, lost_share};
 use punctual_model::{Cause, OwnerTotal};
 use std::collections::BTreeSet;
@@ -67,7 +67,8 @@ fn counts(cell: &CellSummary, noise: &NoiseSummary, is_named: bool) -> String {
     let name = if is_named { format!("{}: ", cell.name) } else { String::new() };
     let a_second = |rate: Option<f64>| rate.map_or_else(|| "unknown".to_owned(), number);
     let known = |n: Option<u64>, unit: &str| n.map_or_else(|| "unknown".to_owned(), |n| format!("{}{unit}", count(n)));
-    let loops: Vec<String> = noise.cpus.iter().map(of_loop).collect();
+    let mut loops: Vec<String> = noise.cpus.iter().map(of_loop).collect();
+    loops.extend((noise.not_ended > 0).then(|| format!("{} did not end", things(noise.not_ended, "loop"))));
     let switches: Option<u64> = noise.cpus.iter().map(|cpu| cpu.involuntary_switches).sum();
     format!(
         "{name}{}. Interrupts a second: timer {}, all {}, soft {}{}. In all: involuntary switches {}, steal {}, SMIs {}.",

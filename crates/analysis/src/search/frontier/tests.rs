@@ -86,6 +86,18 @@ fn one_period_is_only_confirmed() {
 }
 
 #[test]
+fn a_trial_without_its_load_is_none() {
+    let mut run = crate::testing::RunBuilder::new();
+    run.cell("messaging", "fifo:80").measure(0, 0, |_, _| 5_000);
+    let record = &mut run.entries[0].record;
+    assert!(Outcome::of(record).unwrap().is_kept());
+    let failure = punctual_model::LoadFailure { at: Span(0), reason: "process 7 ended".to_owned() };
+    let load = punctual_model::LoadRecord { failure: Some(failure), ..punctual_model::LoadRecord::default() };
+    record.loads = vec![load];
+    assert!(Outcome::of(record).unwrap_err().ends_with(": process 7 ended"));
+}
+
+#[test]
 fn a_trial_is_kept_only_when_every_cycle_left_a_sample() {
     let kept = Outcome { cycles_due: 2, recorded: 2, ..Outcome::default() };
     assert!(kept.is_kept());

@@ -69,7 +69,7 @@ fn against_store(
     let header = &run.header;
     let earlier = |cell| database.earlier(&header.host, cell, header.started_unix_ms);
     let earlier = header.cells.iter().map(earlier).collect::<Result<Vec<_>, _>>()?;
-    check_against_history(summary, &run.entries, &earlier, Response::P99, arguments.margin);
+    check_against_history(summary, header, &run.entries, &earlier, Response::P99, arguments.margin);
     Ok(())
 }
 

@@ -52,7 +52,8 @@ fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Erro
     let asked = SearchParameters { from, to, unit, confirm, resolution };
     asked.check()?;
     let is_handoff = task.method().is_some_and(|method| method.handoff().is_some());
-    if task.is_relative() || task.is_reported() || !task.has_latencies() || is_handoff {
+    let has_own_times = task.watch().is_some() || task.link().is_some();
+    if task.is_relative() || task.is_reported() || !task.has_latencies() || is_handoff || has_own_times {
         return Err(format!(
             "unsupported: {task} has no due times that can be missed; use a method with absolute times, like timerfd"
         )
@@ -95,7 +96,7 @@ fn trial(cell: &Cell, period: Period, stop: &Stop) -> Result<Option<frontier::Ou
     }
     match Child.execute(&Cell { period, ..cell.clone() }, 0, None, stop, &mut |_| ()) {
         Ok(Record { ended: Ended::Interrupted, .. }) => Ok(None),
-        Ok(record) => Ok(Some(frontier::Outcome::of(&record))),
+        Ok(record) => Ok(Some(frontier::Outcome::of(&record).map_err(|why| format!("a trial of {period}: {why}"))?)),
         // The error of an interrupted cell is not a failure.
         Err(_) if stop.is_requested() => Ok(None),
         Err(err) => Err(format!("a trial of {period}: {err}").into()),
