@@ -38,7 +38,7 @@ pub(super) enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Form {
-    /// Plain text, compared literally.
+    /// Plain text, compared word by word, without leading zeros.
     Text,
     /// All possible values, the one in force in brackets: `always [madvise] never`.
     Choice,
@@ -78,7 +78,8 @@ impl Change {
     /// Makes the change and reads it back. `false`: the kernel does not allow this one, which is no error.
     pub(super) fn make(&self, fs: &HostFs) -> Result<bool, String> {
         match self {
-            Change::File { path, during, form, .. } => match write(fs, path, during) {
+            Change::File { path, before, during, form } => match set(fs, path, during, *form) {
+                Ok(()) => Ok(true),
                 Err(err) if *form == Form::Interrupt && is_kept_by_kernel(&err, mode(fs, path)) => Ok(false),
                 Err(err) => {
                     let advice = match err.kind() {
@@ -86,15 +87,12 @@ impl Change {
                         io::ErrorKind::ReadOnlyFilesystem => "; containers cannot change it: prepare the host itself",
                         _ => "",
                     };
-                    Err(format!("cannot set /{path} to {during}: {err}{advice}"))
+                    // The kernel may have taken a part of the value, or another one, which `undo` does not know.
+                    let is_before = read(fs, path, *form).is_some_and(|now| form.is_same(&now, before));
+                    let restored = if is_before { Ok(()) } else { restore(fs, path, before, *form).map(drop) };
+                    let and = restored.err().map_or_else(String::new, |reason| format!("; {reason}"));
+                    Err(format!("cannot set /{path} to {during}: {err}{advice}{and}"))
                 }
-                Ok(()) => match read(fs, path, *form) {
-                    Some(now) if form.is_same(&now, during) => Ok(true),
-                    now => {
-                        let now = now.unwrap_or_else(|| "nothing readable".to_owned());
-                        Err(format!("cannot set /{path} to {during}: it reads {now}"))
-                    }
-                },
             },
             Change::Stopped { pid, name, .. } => stop(*pid).map(|()| true).map_err(|err| {
                 let advice = advice(punctual_sys::process::effective_user_id());
@@ -128,21 +126,7 @@ impl Change {
                          so it is not restored"
                     )));
                 }
-                let written = match write(fs, path, before) {
-                    // Some kernels (6.1) refuse to reset a group with processes to "every CPU"; they accept only the
-                    // list of all CPUs.
-                    Err(err) if *form == Form::GroupCpus && err.raw_os_error() == Some(libc::ENOSPC) => {
-                        let all = fs.text(ALL_CPUS).unwrap_or_default();
-                        let said = UndoResult::Restored(format!("/{path}: {all}"));
-                        return write(fs, path, &all).map(|()| said).map_err(|err| format!("/{path}: {err}"));
-                    }
-                    written => written,
-                };
-                written.map_err(|err| format!("cannot restore /{path} to {before}: {err}"))?;
-                match read(fs, path, *form) {
-                    Some(now) if form.is_same(&now, before) => Ok(UndoResult::Restored(format!("/{path}: {before}"))),
-                    _ => Err(format!("cannot restore /{path} to {before}: it reads another value")),
-                }
+                restore(fs, path, before, *form).map(UndoResult::Restored)
             }
             Change::Stopped { pid, name, started_ticks } => {
                 if process::started_ticks_of(*pid) != Some(*started_ticks) {
@@ -184,11 +168,13 @@ impl Change {
 
 impl Form {
     /// Whether two values are equivalent.
-    fn is_same(self, now: &str, meant: &str) -> bool {
+    pub(super) fn is_same(self, now: &str, meant: &str) -> bool {
         let cpus = |text: &str| text.parse::<CpuSet>().ok();
         let mask = |text: &str| text.replace(',', "").trim_start_matches('0').to_ascii_lowercase();
         match self {
-            Form::Text | Form::Choice | Form::Gravity => now == meant,
+            // `1` may read as `01`, and a blank as a tab.
+            Form::Text => words(now).eq(words(meant)),
+            Form::Choice | Form::Gravity => now == meant,
             Form::GroupCpus | Form::Interrupt => now == meant || cpus(now).is_some() && cpus(now) == cpus(meant),
             Form::Mask => mask(now) == mask(meant),
             Form::Kib => {
@@ -264,6 +250,35 @@ fn gravity(text: &str) -> Option<String> {
         line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
     };
     Some(format!("{}i {}k {}u", value("irq")?, value("kernel")?, value("user")?))
+}
+
+/// The words of a value, without leading zeros.
+fn words(value: &str) -> impl Iterator<Item = &str> {
+    value.split_whitespace().map(|word| word.trim_start_matches('0'))
+}
+
+/// Writes a value, and reads it back.
+fn set(fs: &HostFs, path: &str, value: &str, form: Form) -> io::Result<()> {
+    write(fs, path, value)?;
+    match read(fs, path, form) {
+        Some(now) if form.is_same(&now, value) => Ok(()),
+        now => Err(io::Error::other(format!("it reads {}", now.as_deref().unwrap_or("nothing readable")))),
+    }
+}
+
+/// Writes the previous value again; returns a description. Errors: one line, when that is not the value then.
+fn restore(fs: &HostFs, path: &str, before: &str, form: Form) -> Result<String, String> {
+    match set(fs, path, before, form) {
+        // Some kernels (6.1) refuse to reset a group with processes to "every CPU"; they accept only the list of all
+        // CPUs.
+        Err(err) if form == Form::GroupCpus && err.raw_os_error() == Some(libc::ENOSPC) => {
+            let all = fs.text(ALL_CPUS).unwrap_or_default();
+            write(fs, path, &all).map(|()| format!("/{path}: {all}")).map_err(|err| format!("/{path}: {err}"))
+        }
+        set => set
+            .map(|()| format!("/{path}: {before}"))
+            .map_err(|err| format!("cannot restore /{path} to {before}: {err}")),
+    }
 }
 
 /// Writes a value. Never creates a file: a missing file is a missing setting.

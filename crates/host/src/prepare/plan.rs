@@ -63,7 +63,12 @@ pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Resu
 /// The change of one file; `None` when it already has the value.
 fn file(fs: &HostFs, setting: &str, path: &str, value: &str, form: Form) -> Result<Option<Change>, String> {
     let before = read(fs, path, form).ok_or_else(|| format!("cannot set {setting}: no /{path} on this machine"))?;
-    Ok((before != value).then(|| Change::File { path: path.to_owned(), before, during: value.to_owned(), form }))
+    Ok((!form.is_same(&before, value)).then(|| Change::File {
+        path: path.to_owned(),
+        before,
+        during: value.to_owned(),
+        form,
+    }))
 }
 
 /// New values of files of the trace, in this order; of a mask of CPUs their list. What a file has is its value before,

@@ -1,5 +1,6 @@
 //! Changing settings on a recorded machine.
 
+use super::change::Form;
 use super::*;
 use crate::testing::Scratch;
 use std::path::PathBuf;
@@ -158,6 +159,27 @@ fn a_value_that_the_kernel_does_not_take_is_noticed_and_the_rest_put_back() {
     assert_eq!(machine.get("proc/sys/kernel/timer_migration"), "1");
 }
 
+/// The kernel shows the filter of this process as hexadecimal digits, and takes nine bits of it.
+#[test]
+fn a_value_that_the_kernel_writes_in_its_own_way_is_put_back() {
+    const FILTER: &str = "/proc/self/coredump_filter";
+    let machine = Machine::new();
+    for name in ["sched_rt_runtime_us", "timer_migration"] {
+        let path = machine.fs.root.join("proc/sys/kernel").join(name);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(FILTER, &path).unwrap();
+    }
+    let filter = || std::fs::read_to_string(FILTER).unwrap();
+    std::fs::write(FILTER, "1").unwrap();
+    assert!(machine.prepare("timer_migration=on").unwrap().settings().is_empty(), "it has the value");
+    drop(machine.prepare("timer_migration=off").unwrap());
+    assert_eq!(filter(), "00000001\n");
+    let refused = machine.prepare("rt_runtime=900ms").unwrap_err();
+    assert_eq!(refused, "cannot set /proc/sys/kernel/sched_rt_runtime_us to 900000: it reads 000001a0");
+    assert_eq!(filter(), "00000001\n");
+    assert!(Form::Text.is_same("3\t4\t0\t7", "3 4 0 7") && !Form::Text.is_same("30", "3"));
+}
+
 #[test]
 fn a_value_that_something_else_has_changed_shows_and_is_left_alone() {
     let machine = Machine::new();
@@ -305,7 +327,7 @@ fn the_gravity_of_a_clock_is_read_from_a_running_core_only() {
     assert_eq!(machine.prepare("cobalt_gravity=0us").unwrap_err(), none, "a stopped core is not read");
     machine.set("sys/devices/system/clockevents/clockevent0/current_device", "proxy");
     drop(machine.prepare("cobalt_gravity=2us").unwrap_err());
-    assert_eq!(machine.get(GRAVITY), "2000i 2000k 2000u", "written, and here not read back as a line");
+    assert_eq!(machine.get(GRAVITY), "0i 2000k 2000u", "written, here not read back as a line, and restored");
     let same = Machine::new().with_cobalt();
     same.set(GRAVITY, "gravity: irq=0 kernel=0 user=0");
     assert!(same.prepare("cobalt_gravity=0us").unwrap().settings().is_empty(), "it has the value");
