@@ -95,6 +95,16 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     new.commit()
 }
 
+/// As [`replace`], with the permissions of the file that was there.
+pub(crate) fn replace_content(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut new = Replacement::new(path, ".new")?;
+    if let Ok(found) = fs::metadata(path) {
+        new.file.set_permissions(found.permissions())?;
+    }
+    new.write_all(content)?;
+    new.commit()
+}
+
 /// As [`replace`], with a program: it has its name only once it can be executed, also after a power cut.
 pub fn replace_program(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = Replacement::new(path, ".new")?;

@@ -64,8 +64,8 @@ pub(super) fn run(program: &str, arguments: &[&str]) -> Result<(), NoBoot> {
     Err(NoBoot::Failed(format!("{program} {}: {said}", arguments.join(" "))))
 }
 
-/// Writes a file of the machine, or removes it when `text` is empty.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), NoBoot> {
-    let written = if text.is_empty() { std::fs::remove_file(path) } else { file::replace(path, text.as_bytes()) };
+/// Writes a file of the machine, or removes it when `content` is empty.
+pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), NoBoot> {
+    let written = if content.is_empty() { std::fs::remove_file(path) } else { file::replace_content(path, content) };
     written.map_err(|err| NoBoot::Io(path.to_owned(), err))
 }

@@ -6,6 +6,7 @@
 use super::common::{NoBoot, mount_of, run, with_arguments, write};
 use crate::HostFs;
 use punctual_model::InstalledKernel;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const CONFIGURATION: &str = "boot/grub/grub.cfg";
@@ -50,33 +51,47 @@ pub(super) fn write_entry(fs: &HostFs, kernel: &InstalledKernel, without: &[&str
     let configuration = fs.text(CONFIGURATION).unwrap_or_default();
     let entry = entry(&configuration, kernel, without)
         .ok_or_else(|| NoBoot::Failed(format!("no entry of /{CONFIGURATION} boots {}", kernel.release)))?;
-    let path = fs.root.join(CUSTOM);
-    let others = without_ours(&std::fs::read_to_string(&path).unwrap_or_default());
-    write(&path, &format!("{others}{BEGIN}\n{entry}{END}\n"))
+    let mut content = without_ours(&custom(fs)?);
+    if !content.is_empty() && !content.ends_with(b"\n") {
+        content.push(b'\n');
+    }
+    content.extend_from_slice(format!("{BEGIN}\n{entry}{END}\n").as_bytes());
+    write(&fs.root.join(CUSTOM), &content)
+}
+
+/// The content of `custom.cfg`, which is the administrator's; empty without one.
+fn custom(fs: &HostFs) -> Result<Vec<u8>, NoBoot> {
+    match fs.bytes(CUSTOM) {
+        Err(err) if err.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(|err| NoBoot::Io(fs.root.join(CUSTOM), err)),
+    }
 }
 
 /// Removes our entry.
 pub(super) fn forget(fs: &HostFs) -> Result<Option<PathBuf>, NoBoot> {
-    let path = fs.root.join(CUSTOM);
-    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-    let others = without_ours(&text);
-    if others == text {
+    let content = match custom(fs) {
+        // Only root has written an entry.
+        Err(_) if punctual_sys::process::effective_user_id() != 0 => return Ok(None),
+        content => content?,
+    };
+    let others = without_ours(&content);
+    if others == content {
         return Ok(None);
     }
+    let path = fs.root.join(CUSTOM);
     write(&path, &others).map(|()| Some(path))
 }
 
-/// The text of `custom.cfg` without our entry.
-fn without_ours(text: &str) -> String {
+/// The content of `custom.cfg` without our entry.
+fn without_ours(content: &[u8]) -> Vec<u8> {
     let mut is_ours = false;
-    let mut kept = String::new();
-    for line in text.lines() {
-        is_ours |= line == BEGIN;
+    let mut kept = Vec::new();
+    for line in content.split_inclusive(|byte| *byte == b'\n') {
+        is_ours |= line.trim_ascii_end() == BEGIN.as_bytes();
         if !is_ours {
-            kept += line;
-            kept.push('\n');
+            kept.extend_from_slice(line);
         }
-        is_ours &= line != END;
+        is_ours &= line.trim_ascii_end() != END.as_bytes();
     }
     kept
 }

@@ -69,6 +69,23 @@ fn an_entry_of_grub_boots_the_kernel_with_its_arguments_and_leaves_the_rest_as_i
 }
 
 #[test]
+fn what_the_administrator_wrote_is_kept_whatever_it_is() {
+    let (scratch, asked) = (machine(), kernel("installed:6.1.0-13-amd64"));
+    let fs = scratch.machine();
+    let custom = scratch.file("boot/grub/custom.cfg", b"password_pbkdf2 \xff\n");
+    fs::set_permissions(&custom, fs::Permissions::from_mode(0o600)).unwrap();
+    grub::write_entry(&fs, &asked, &[]).unwrap();
+    assert!(fs::read(&custom).unwrap().starts_with(b"password_pbkdf2 \xff\n### BEGIN punctual"));
+    grub::forget(&fs).unwrap();
+    let mode = fs::metadata(&custom).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((fs::read(&custom).unwrap(), mode), (b"password_pbkdf2 \xff\n".to_vec(), 0o600));
+    // A file that cannot be read, also by root.
+    fs::remove_file(&custom).unwrap();
+    fs::create_dir(&custom).unwrap();
+    assert!(grub::write_entry(&fs, &asked, &[]).is_err() && grub::forget(&fs).is_err() == is_root());
+}
+
+#[test]
 fn what_cannot_boot_a_kernel_once_is_named() {
     let asked = kernel("installed:6.1.0-13-amd64");
     let why_not = |change: &dyn Fn(&Scratch)| {

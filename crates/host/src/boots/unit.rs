@@ -30,7 +30,7 @@ impl ResumeUnit<'_> {
         let text = self.text()?;
         copy_program(&fs.root.join(PROGRAM))?;
         punctual_sys::fail::point("boot-program-copied");
-        write(&fs.root.join(UNIT), &text)?;
+        write(&fs.root.join(UNIT), text.as_bytes())?;
         punctual_sys::fail::point("boot-unit-written");
         let link = fs.root.join(WANTED);
         let directory = link.parent().unwrap_or(&link);
@@ -74,7 +74,7 @@ pub(super) fn remove(fs: &HostFs) -> Result<Vec<PathBuf>, NoBoot> {
     let there = [WANTED, UNIT, PROGRAM].map(|path| fs.root.join(path)).into_iter();
     let there: Vec<PathBuf> = there.filter(|path| path.symlink_metadata().is_ok()).collect();
     for path in &there {
-        write(path, "")?;
+        write(path, b"")?;
         punctual_sys::fail::point("boot-file-removed");
     }
     Ok(there)
