@@ -4,6 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+/// Most bytes of a file: 65,530 mappings of a process (`max_map_count`) have some 10 MB of lines, the environment of a
+/// program at most 6 MiB (execve(2)).
+const LARGEST: u64 = 16 << 20;
+
 /// The root below which facts are read: `/` in use, a recorded machine in tests.
 #[derive(Debug, Clone)]
 pub struct HostFs {
@@ -34,11 +38,15 @@ impl HostFs {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// The content of a file of the kernel. Such files have no size, for which `std::fs::read` asks.
+    /// The content of a file of the kernel. Such files have no size, for which `std::fs::read` asks. Errors: when it
+    /// cannot be read, or holds more than [`LARGEST`] bytes, as another user can make `/proc/PID/environ` do.
     pub(crate) fn bytes(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(4096);
-        File::open(self.root.join(path))?.take(u64::MAX).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        File::open(self.root.join(path))?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 {
+            0..=LARGEST => Ok(bytes),
+            _ => Err(io::ErrorKind::FileTooLarge.into()),
+        }
     }
 
     /// The number in a file; `None` when it has none.
@@ -83,6 +91,13 @@ impl HostFs {
 mod tests {
     use super::*;
     use crate::testing::Scratch;
+
+    #[test]
+    fn a_file_without_end_is_not_read_whole() {
+        let scratch = Scratch::make();
+        std::os::unix::fs::symlink("/dev/zero", scratch.path("endless")).unwrap();
+        assert_eq!(scratch.machine().bytes("endless").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
 
     impl Scratch {
         /// The machine whose files are in this directory.

@@ -38,7 +38,7 @@ pub struct MappedCode {
 pub fn mapped_code(pid: u32, known: &[MappedCode]) -> Vec<MappedCode> {
     let fs = HostFs::running();
     let text = |path: String| {
-        let bytes = std::fs::read(fs.root.join(path)).unwrap_or_default();
+        let bytes = fs.bytes(path).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let maps = text(format!("proc/{pid}/maps"));
@@ -138,7 +138,7 @@ pub fn perf_map(pid: u32) -> Option<File> {
 fn perf_map_below(fs: &HostFs, pid: u32, own_id: u32, started_ns: u64) -> Option<File> {
     let process = fs.root.join(format!("proc/{pid}"));
     let name = format!("perf-{own_id}.map");
-    let mounts = std::fs::read(process.join("mountinfo")).ok()?;
+    let mounts = fs.bytes(process.join("mountinfo")).ok()?;
     let mounts = String::from_utf8_lossy(&mounts);
     let is_above = |place: &str| ["/", "/tmp"].contains(&place) || place.strip_prefix("/tmp/") == Some(&name);
     let is_of_process = |line: &str| {
