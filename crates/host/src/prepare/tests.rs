@@ -310,6 +310,12 @@ fn a_stopped_process_goes_on_afterwards() {
     let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
     machine.set(&format!("proc/{}/comm", child.id()), "irqbalance");
     let state = || crate::process::state_of(child.id());
+    punctual_sys::process::signal(child.id(), libc::SIGSTOP).unwrap();
+    assert!(punctual_sys::testing::comes_true(|| state() == Some('T')));
+    drop(machine.prepare("irqbalance=pause").unwrap());
+    assert_eq!(state(), Some('T'), "the administrator has stopped it");
+    punctual_sys::process::signal(child.id(), libc::SIGCONT).unwrap();
+    assert!(punctual_sys::testing::comes_true(|| state() != Some('T')));
     let preparation = machine.prepare("irqbalance=pause").unwrap();
     assert_eq!(preparation.settings()[0].at_end.as_deref(), Some("stopped"));
     drop(preparation);
