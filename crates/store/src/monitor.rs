@@ -11,6 +11,7 @@ use punctual_host::file::{self, Replacement};
 use punctual_model::{MONITOR_FORMAT, MonitorLine, MonitorStart, MonitorWindow};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The file that grows.
@@ -61,7 +62,8 @@ impl MonitorHistory {
         fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
         let path = dir.join(FILE);
         if path.symlink_metadata().is_err() {
-            let (file, bytes) = begin(&path, &start).map_err(StoreError::io("make", &path))?;
+            let begun = begin(&path, &start).and_then(|(new, bytes)| Ok((named(new)?, bytes)));
+            let (file, bytes) = begun.map_err(StoreError::io("make", &path))?;
             let last = last_window(&dir.join(EARLIER)).ok().flatten();
             return Ok((MonitorHistory { file, path, start, bytes, most_bytes, is_torn: false }, last));
         }
@@ -121,23 +123,34 @@ impl MonitorHistory {
         }
     }
 
-    /// Renames the complete file and begins a new one.
+    /// Begins a new file and renames the complete one. Errors: the windows until then are in it; later, this can be
+    /// tried again.
     fn turn_over(&mut self) -> io::Result<()> {
-        fs::rename(&self.path, self.path.with_file_name(EARLIER))?;
-        let (file, bytes) = begin(&self.path, &self.start)?;
-        (self.file, self.bytes, self.is_torn) = (file, bytes, false);
+        // First, because the disk may be full.
+        let (new, bytes) = begin(&self.path, &self.start)?;
+        let inode = self.file.metadata()?.ino();
+        // It has the other name already where a try has failed after that.
+        if fs::metadata(&self.path).is_ok_and(|found| found.ino() == inode) {
+            fs::rename(&self.path, self.path.with_file_name(EARLIER))?;
+        }
+        (self.file, self.bytes, self.is_torn) = (named(new)?, bytes, false);
         Ok(())
     }
 }
 
-/// Creates the file with its start line, complete or not at all.
-fn begin(path: &Path, start: &MonitorStart) -> io::Result<(File, u64)> {
+/// Writes the start line of a file that is to have the name `path`.
+fn begin(path: &Path, start: &MonitorStart) -> io::Result<(Replacement, u64)> {
     let first = line(&MonitorLine::Start(start.clone()))?;
     let mut new = Replacement::new(path, ".new")?;
     new.write_all(&first)?;
+    Ok((new, first.len() as u64))
+}
+
+/// Gives the file its name.
+fn named(new: Replacement) -> io::Result<File> {
     let file = new.commit_open()?;
     let _ = file.try_lock();
-    Ok((file, first.len() as u64))
+    Ok(file)
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), StoreError> {

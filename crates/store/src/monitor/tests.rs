@@ -139,6 +139,31 @@ fn files_have_a_size() {
 }
 
 #[test]
+fn a_file_that_cannot_begin_costs_the_windows_until_it_can() {
+    if !runs_alone() {
+        return;
+    }
+    let scratch = Scratch::make();
+    let dir = scratch.dir();
+    let (mut history, _) = MonitorHistory::open_limited(dir, start(1), 1_000).unwrap();
+    // A directory in the way, instead of a full disk: of the new file, then of the name that the old one gets.
+    let blocks = [format!("{FILE}.new"), EARLIER.to_owned()].map(|name| scratch.path(&name));
+    fs::create_dir(&blocks[0]).unwrap();
+    let written = (1..=20).take_while(|n| history.window(&window(*n)).is_ok()).count() as u64;
+    let all: Vec<u64> = (1..=written).collect();
+    assert!(written < 19 && history.window(&window(30)).is_err());
+    assert_eq!(ends(&read_monitor(dir).unwrap()), all);
+    fs::remove_dir(&blocks[0]).unwrap();
+    fs::create_dir(&blocks[1]).unwrap();
+    assert!(history.window(&window(40)).is_err());
+    fs::remove_dir(&blocks[1]).unwrap();
+    // As after a try that has failed when the old file had its other name.
+    fs::rename(dir.join(FILE), dir.join(EARLIER)).unwrap();
+    history.window(&window(50)).unwrap();
+    assert_eq!(ends(&read_monitor(dir).unwrap()), [all, vec![50]].concat());
+}
+
+#[test]
 fn what_is_no_history_is_refused_and_unchanged() {
     let scratch = Scratch::make();
     let victim = scratch.file("victim", "precious");
