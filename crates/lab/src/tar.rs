@@ -26,13 +26,16 @@ const BLOCK: usize = 512;
 /// Length limit of names, bytes.
 const LONGEST_NAME: u64 = 1 << 16;
 
-/// Reads the files for which `at_most` returns a size limit in bytes, by names without a leading `./`. Consumes
-/// `stream`. Errors: if one of them is not a regular file or is too large, or the archive cannot be read.
+/// Reads the files for which `at_most` returns a size limit in bytes, by names without a leading `./`, the first of each
+/// name, and at most `in_all` bytes of them. Consumes `stream`. Errors: if one of them is not a regular file or is too
+/// large, or the archive cannot be read.
 pub(super) fn read(
     stream: &mut impl Read,
     at_most: &dyn Fn(&str) -> Option<u64>,
+    in_all: u64,
 ) -> Result<Vec<(String, Vec<u8>)>, TarError> {
-    let mut files = Vec::new();
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut left = in_all;
     let mut long_name = None;
     loop {
         let mut header = [0; BLOCK];
@@ -56,11 +59,16 @@ pub(super) fn read(
         let is_regular = matches!(header[156], b'0' | 0);
         match at_most(&name) {
             Some(_) if !is_regular => return Err(TarError::NotRegular(name)),
-            Some(at_most) => match content(stream, bytes, at_most)? {
-                Some(content) => files.push((name, content)),
-                None => return Err(TarError::TooLarge(name, at_most)),
-            },
-            None => skip(stream, padded(bytes)?)?,
+            Some(at_most) if files.iter().all(|(known, _)| *known != name) => {
+                // Also empty ones, with long names.
+                let cost = bytes.min(at_most).max(LONGEST_NAME);
+                left = left.checked_sub(cost).ok_or_else(|| TarError::TooLarge("what is needed".to_owned(), in_all))?;
+                let Some(content) = content(stream, bytes, at_most)? else {
+                    return Err(TarError::TooLarge(name, at_most));
+                };
+                files.push((name, content));
+            }
+            _ => skip(stream, padded(bytes)?)?,
         }
     }
 }
@@ -151,12 +159,22 @@ mod tests {
         );
         let files_only = |name: &str| boot(name).filter(|_| !name.ends_with('/'));
         for format in ["gnu", "posix"] {
-            let mut files = read(&mut &made(&script, format)[..], &files_only).unwrap();
+            let mut files = read(&mut &made(&script, format)[..], &files_only, 1 << 20).unwrap();
             files.sort();
             let expected =
                 [("boot/vmlinuz-1".to_owned(), b"12345".to_vec()), (format!("boot/vmlinuz/{long}"), b"x".to_vec())];
             assert_eq!(files, expected, "{format}");
         }
+    }
+
+    #[test]
+    fn names_are_read_once_and_all_files_have_a_limit() {
+        let whole = made("touch boot/vmlinuz-1 && printf x > boot/vmlinuz-2", "gnu");
+        let end = whole.chunks(BLOCK).position(|block| *block == [0; BLOCK]).unwrap() * BLOCK;
+        let twice = [&whole[..end], &whole[..]].concat();
+        assert_eq!(read(&mut &twice[..], &boot, 2 * LONGEST_NAME).unwrap().len(), 2);
+        let refused = read(&mut &whole[..], &boot, 2 * LONGEST_NAME - 1);
+        assert!(matches!(refused, Err(TarError::TooLarge(..))), "{refused:?}");
     }
 
     #[test]
@@ -166,7 +184,7 @@ mod tests {
             "mkfifo boot/vmlinuz-1",
             "touch boot/a boot/vmlinuz-1 && ln -f boot/a boot/vmlinuz-1",
         ] {
-            let refused = read(&mut &made(script, "gnu")[..], &boot);
+            let refused = read(&mut &made(script, "gnu")[..], &boot, 1 << 20);
             let is_linked = script.contains("touch");
             match refused {
                 Err(TarError::NotRegular(name)) => assert_eq!(name, "boot/vmlinuz-1"),
@@ -177,25 +195,25 @@ mod tests {
         }
         let large = made("head -c 1001 /dev/zero > boot/vmlinuz-1", "gnu");
         assert!(
-            matches!(read(&mut &large[..], &boot), Err(TarError::TooLarge(name, 1000)) if name == "boot/vmlinuz-1")
+            matches!(read(&mut &large[..], &boot, 1 << 20), Err(TarError::TooLarge(name, 1000)) if name == "boot/vmlinuz-1")
         );
         let mut claimed = large;
         let header = claimed.chunks(BLOCK).position(|block| block.starts_with(b"./boot/vmlinuz-1\0")).unwrap();
         claimed[header * BLOCK + 124..][..11].copy_from_slice(b"77777777777");
-        assert!(matches!(read(&mut &claimed[..], &boot), Err(TarError::TooLarge(..))));
+        assert!(matches!(read(&mut &claimed[..], &boot, 1 << 20), Err(TarError::TooLarge(..))));
     }
 
     #[test]
     fn a_truncated_or_damaged_archive_is_an_error_or_less_and_never_a_panic() {
         let whole = made("printf 12345 > boot/vmlinuz-1", "posix");
         for cut in (0..1024).step_by(7) {
-            assert!(read(&mut &whole[..cut], &boot).is_err(), "{cut}");
+            assert!(read(&mut &whole[..cut], &boot, 1 << 20).is_err(), "{cut}");
         }
         for at in 0..2048.min(whole.len()) {
             for byte in [0, 0x7f, 0x80, 0xff, b'7'] {
                 let mut changed = whole.clone();
                 changed[at] = byte;
-                let _ = read(&mut &changed[..], &boot);
+                let _ = read(&mut &changed[..], &boot, 1 << 20);
             }
         }
     }

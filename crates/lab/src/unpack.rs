@@ -22,6 +22,8 @@ const PROGRAM: &str = "dpkg-deb";
 /// Beginnings of the name of the kernel; it is `vmlinux` on riscv64.
 const KERNELS: [&str; 2] = ["boot/vmlinuz-", "boot/vmlinux-"];
 const CONFIG: &str = "boot/config-";
+/// Size limit of all that is needed, bytes, and of all modules uncompressed.
+const MOST_BYTES: u64 = 512 << 20;
 
 /// Size limit of a file with this name, bytes; `None` when it is not needed.
 fn at_most(name: &str) -> Option<u64> {
@@ -53,7 +55,7 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageCont
     let command = command.arg("--fsys-tarfile").arg(archive).stdin(Stdio::null());
     let mut unpacker = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
     let stdout = unpacker.stdout.take().ok_or_else(|| failed(io::Error::other("no pipe to it")))?;
-    let files = tar::read(&mut UntilStopped { stream: stdout, monitor }, &at_most);
+    let files = tar::read(&mut UntilStopped { stream: stdout, monitor }, &at_most, MOST_BYTES);
     if (monitor.is_stopped)() {
         let _ = unpacker.kill();
     }
@@ -84,6 +86,9 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageCont
             () if name.starts_with(CONFIG) => config = config.or(String::from_utf8(content).ok()),
             // A module that cannot be decompressed is reported as missing later, where it is needed.
             () => found.extend(modules::uncompressed(Path::new(&name), content)),
+        }
+        if found.iter().map(|(_, module): &(String, Vec<u8>)| module.len() as u64).sum::<u64>() > MOST_BYTES {
+            return Err(in_package("what is needed", format!("larger than {} MiB", MOST_BYTES >> 20)));
         }
     }
     let none = || LabError::file(archive, "no kernel in the package; name another, like linux-image-*.deb");
