@@ -1,6 +1,7 @@
 //! ELF files of other programs: their sections by name, read one by one with bounds.
 
 use crate::budget::Budget;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -9,6 +10,8 @@ use std::sync::Arc;
 
 /// Longest name of a section that is known, bytes.
 const LONGEST_NAME: usize = 64;
+/// Longest text in a table of strings, bytes: a table may have a million entries, and no zero byte.
+const LONGEST_TEXT: usize = 8192;
 /// Most headers of segments and sections.
 const MOST_HEADERS: u64 = 4096;
 /// `SHF_COMPRESSED`, and its only kind that is read, `ELFCOMPRESS_ZLIB`.
@@ -232,8 +235,24 @@ impl Section {
     }
 }
 
-/// The text at an offset of a table of strings, to its zero byte.
+/// The text at an offset of a table of strings, to its zero byte; `None` if it is longer than [`LONGEST_TEXT`].
 pub(crate) fn text(table: &[u8], offset: u64) -> Option<&[u8]> {
     let from = table.get(usize::try_from(offset).ok()?..)?;
-    from.iter().position(|byte| *byte == 0).and_then(|end| from.get(..end))
+    CStr::from_bytes_until_nul(&from[..from.len().min(LONGEST_TEXT + 1)]).ok().map(CStr::to_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_end_is_none_and_not_searched_whole() {
+        let table = [vec![b'x'; LONGEST_TEXT + 1], b"\0y".to_vec()].concat();
+        let length = |offset| text(&table, offset).map(<[u8]>::len);
+        let end = LONGEST_TEXT as u64 + 1;
+        assert_eq!(
+            [0, 1, end, end + 1, end + 2, end + 3].map(length),
+            [None, Some(LONGEST_TEXT), Some(0), None, None, None]
+        );
+    }
 }
