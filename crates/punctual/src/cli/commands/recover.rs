@@ -11,7 +11,8 @@ pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
     let _lock = take_lock(Subject::Settings, arguments.wait, &|line| note(line))?;
     let mut removed = punctual_host::remove_leftovers();
     removed.extend(punctual_cell::trace::Instance::remove_abandoned());
-    removed.extend(punctual_host::forget_boots(&HostFs::here())?);
+    let boots = punctual_host::forget_boots(&HostFs::here());
+    removed.extend(boots.iter().flatten().cloned());
     let recovery = Recovery { recovered: punctual_host::recover(&HostFs::here()), removed };
     let Recovery { recovered, removed } = &recovery;
     let text = match arguments.format {
@@ -19,5 +20,6 @@ pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
         Format::Text => recovery_lines(recovered, removed).join("\n"),
     };
     output::write((text + "\n").as_bytes())?;
+    boots?;
     Ok(if recovered.iter().any(|recovered| !recovered.failed.is_empty()) { ERROR } else { 0 })
 }

@@ -304,6 +304,18 @@ fn what_a_killed_cell_left_is_put_back_before_it_is_reaped() {
 }
 
 #[test]
+fn root_settings_are_put_back_beside_an_entry_of_grub_that_cannot_be_read() {
+    skip_unless!(is_root());
+    let (_machine, scratch, mut child) = prepared_cell("prepare-entry");
+    let root = scratch.dir();
+    kill_and_wait(&mut child);
+    scratch.file("boot/grub/custom.cfg/directory", "");
+    let said = run(&mut on(root, "recover --wait"));
+    assert!(said.status == 1 && said.stderr.contains("custom.cfg: "), "{said:?}");
+    assert_eq!(read(root, TIMER_MIGRATION), "1", "{said:?}");
+}
+
+#[test]
 fn a_cell_killed_under_a_living_campaign_is_cleaned_up_by_it() {
     let (_machine, scratch) = machine_and_scratch("prepare-campaign");
     let root = scratch.dir();
