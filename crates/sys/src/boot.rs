@@ -99,15 +99,25 @@ pub fn seed_random(file: &impl AsRawFd, seed: [u8; SEED_BYTES]) -> io::Result<()
     check(unsafe { libc::ioctl(file.as_raw_fd(), RNDADDENTROPY, &raw const seed) }.into()).map(drop)
 }
 
+// Not in libc for this architecture (asm-generic/unistd.h).
+#[cfg(target_arch = "riscv64")]
+const LOAD_KERNEL: libc::c_long = 294;
+#[cfg(not(target_arch = "riscv64"))]
+const LOAD_KERNEL: libc::c_long = libc::SYS_kexec_file_load;
+
+/// Unloads the kernel of [`load_next_kernel`]. Errors: `EPERM` without `CAP_SYS_BOOT`.
+pub fn unload_next_kernel() -> io::Result<()> {
+    /// `KEXEC_FILE_UNLOAD` (linux/kexec.h).
+    const UNLOAD: libc::c_ulong = 1;
+    let (none, no_line) = (-1, null_mut::<libc::c_char>());
+    // SAFETY: with this flag the call reads neither descriptors nor a text.
+    check(unsafe { libc::syscall(LOAD_KERNEL, none, none, 0_usize, no_line, UNLOAD) }).map(drop)
+}
+
 /// Loads the kernel that restarting by kexec boots (kexec_file_load(2)). Errors: the kernel's error: `EPERM` without
 /// `CAP_SYS_BOOT`, `ENOSYS` in a kernel without the call, `EKEYREJECTED` when it takes signed kernels only, `ENOEXEC`
 /// when `image` is none.
 pub fn load_next_kernel(image: &impl AsRawFd, initrd: Option<&impl AsRawFd>, command_line: &str) -> io::Result<()> {
-    // Not in libc for this architecture (asm-generic/unistd.h).
-    #[cfg(target_arch = "riscv64")]
-    const CALL: libc::c_long = 294;
-    #[cfg(not(target_arch = "riscv64"))]
-    const CALL: libc::c_long = libc::SYS_kexec_file_load;
     /// `KEXEC_FILE_NO_INITRAMFS` (linux/kexec.h).
     const NO_INITRD: libc::c_ulong = 4;
     let line = std::ffi::CString::new(command_line).map_err(io::Error::other)?;
@@ -115,7 +125,7 @@ pub fn load_next_kernel(image: &impl AsRawFd, initrd: Option<&impl AsRawFd>, com
     let initrd = initrd.map_or(-1, AsRawFd::as_raw_fd);
     let length = line.as_bytes_with_nul().len();
     // SAFETY: the descriptors are open, or none is asked for; the text is as long as said, with its 0.
-    let call = unsafe { libc::syscall(CALL, image.as_raw_fd(), initrd, length, line.as_ptr(), flags) };
+    let call = unsafe { libc::syscall(LOAD_KERNEL, image.as_raw_fd(), initrd, length, line.as_ptr(), flags) };
     check(call).map(drop)
 }
 

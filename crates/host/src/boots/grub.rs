@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 const CONFIGURATION: &str = "boot/grub/grub.cfg";
 const CUSTOM: &str = "boot/grub/custom.cfg";
+/// What `grub-reboot` writes, and what it writes there.
+const ENVIRONMENT: &str = "boot/grub/grubenv";
+const CHOICE: &str = "next_entry=punctual";
 /// The name of our entry, and the lines around it.
 const ENTRY: &str = "punctual";
 const BEGIN: &str = "### BEGIN punctual: removed by `punctual recover`";
@@ -67,8 +70,12 @@ fn custom(fs: &HostFs) -> Result<Vec<u8>, NoBoot> {
     }
 }
 
-/// Removes our entry.
+/// Takes the choice of our entry back, if no boot has, and removes the entry.
 pub(super) fn forget(fs: &HostFs) -> Result<Option<PathBuf>, NoBoot> {
+    let environment = fs.bytes(ENVIRONMENT).unwrap_or_default();
+    if environment.split(|byte| *byte == b'\n').any(|line| line == CHOICE.as_bytes()) {
+        run("grub-editenv", &[&fs.root.join(ENVIRONMENT).display().to_string(), "unset", "next_entry"])?;
+    }
     let content = match custom(fs) {
         // Only root has written an entry.
         Err(_) if punctual_sys::process::effective_user_id() != 0 => return Ok(None),

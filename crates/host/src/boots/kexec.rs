@@ -1,10 +1,14 @@
 //! A boot by the running kernel (kexec_file_load(2)).
 
-use super::common::{NoBoot, with_arguments};
+use super::common::{NoBoot, with_arguments, write};
 use crate::HostFs;
 use punctual_model::InstalledKernel;
 use std::fs::File;
 use std::path::PathBuf;
+
+/// Names the boot in which we have loaded a kernel, beside the program that goes on.
+const LOADED: &str = "var/lib/punctual/kexec";
+const BOOT: &str = "proc/sys/kernel/random/boot_id";
 
 /// Reason why the running kernel cannot boot another one.
 pub(super) fn check(fs: &HostFs, kernel: &InstalledKernel) -> Result<(), String> {
@@ -38,5 +42,20 @@ pub(super) fn boot_next(fs: &HostFs, kernel: &InstalledKernel, without: &[&str])
         let why =
             if locked { " (Secure Boot has locked the kernel down, which takes signed kernels only)" } else { "" };
         NoBoot::Failed(format!("kexec of {kernel}: {err}{why}"))
-    })
+    })?;
+    // Not before: until then, the kernel of another program may be loaded.
+    let noted = write(&fs.root.join(LOADED), fs.text(BOOT).unwrap_or_default().as_bytes());
+    noted.inspect_err(|_| drop(punctual_sys::boot::unload_next_kernel()))
+}
+
+/// Unloads the kernel that we have loaded.
+pub(super) fn forget(fs: &HostFs) -> Result<Option<PathBuf>, NoBoot> {
+    let path = fs.root.join(LOADED);
+    let Some(boot) = fs.text(LOADED) else { return Ok(None) };
+    // A kernel that another program has loaded after a boot is not ours.
+    let is_loaded = fs.text("sys/kernel/kexec_loaded").as_deref() == Some("1");
+    if is_loaded && fs.text(BOOT).as_ref() == Some(&boot) {
+        punctual_sys::boot::unload_next_kernel().map_err(|err| NoBoot::Failed(format!("unloading a kernel: {err}")))?;
+    }
+    write(&path, b"").map(|()| Some(path))
 }

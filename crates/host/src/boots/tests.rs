@@ -69,6 +69,26 @@ fn an_entry_of_grub_boots_the_kernel_with_its_arguments_and_leaves_the_rest_as_i
 }
 
 #[test]
+fn a_chosen_boot_is_taken_back_and_only_ours() {
+    let scratch = machine();
+    let fs = scratch.machine();
+    scratch.file("proc/sys/kernel/random/boot_id", "this-boot\n");
+    scratch.file("sys/kernel/kexec_loaded", "1\n");
+    // Another program has loaded one since: the boot that the note names is over.
+    let note = scratch.file("var/lib/punctual/kexec", "that-boot");
+    assert_eq!((kexec::forget(&fs).unwrap(), kexec::forget(&fs).unwrap()), (Some(note), None));
+    let environment = |content: &str| scratch.file("boot/grub/grubenv", content);
+    let other = environment("# GRUB Environment Block\nnext_entry=other\n####");
+    assert_eq!(grub::forget(&fs).unwrap(), None);
+    assert!(fs::read_to_string(&other).unwrap().contains("next_entry=other"));
+    let ours = environment(&format!("{:#<1024}", "# GRUB Environment Block\nsaved_entry=a\nnext_entry=punctual\n"));
+    match grub::forget(&fs) {
+        Ok(_) => assert!(fs::read_to_string(ours).unwrap().contains("saved_entry=a\n###")),
+        Err(err) => assert!(err.to_string().contains("grub-editenv"), "{err}: it is not installed"),
+    }
+}
+
+#[test]
 fn what_the_administrator_wrote_is_kept_whatever_it_is() {
     let (scratch, asked) = (machine(), kernel("installed:6.1.0-13-amd64"));
     let fs = scratch.machine();

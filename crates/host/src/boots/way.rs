@@ -89,5 +89,6 @@ pub fn forget_boots(fs: &HostFs) -> Result<Vec<PathBuf>, NoBoot> {
     // The unit last: while it is there, the machine goes on, and removes the rest.
     let entry = grub::forget(fs)?;
     punctual_sys::fail::point("boot-entry-removed");
-    Ok(entry.into_iter().chain(unit::remove(fs)?).collect())
+    let loaded = kexec::forget(fs)?;
+    Ok(entry.into_iter().chain(loaded).chain(unit::remove(fs)?).collect())
 }
