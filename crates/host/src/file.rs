@@ -90,25 +90,22 @@ pub fn without_name(directory: &Path) -> io::Result<File> {
 /// Replaces the file `path` by one with this content. Errors: when it cannot be created or written; the file is then
 /// unchanged.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut new = Replacement::new(path, ".new")?;
-    new.write_all(content)?;
-    new.commit()
+    replace_with(path, content, None)
 }
 
 /// As [`replace`], with the permissions of the file that was there.
 pub(crate) fn replace_content(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut new = Replacement::new(path, ".new")?;
-    if let Ok(found) = fs::metadata(path) {
-        new.file.set_permissions(found.permissions())?;
-    }
-    new.write_all(content)?;
-    new.commit()
+    replace_with(path, content, fs::metadata(path).ok().map(|found| found.permissions()))
 }
 
 /// As [`replace`], with a program: it has its name only once it can be executed, also after a power cut.
 pub fn replace_program(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_with(path, content, Some(PermissionsExt::from_mode(0o755)))
+}
+
+fn replace_with(path: &Path, content: &[u8], permissions: Option<fs::Permissions>) -> io::Result<()> {
     let mut new = Replacement::new(path, ".new")?;
-    new.file.set_permissions(PermissionsExt::from_mode(0o755))?;
+    permissions.map_or(Ok(()), |permissions| new.file.set_permissions(permissions))?;
     new.write_all(content)?;
     new.commit()
 }

@@ -275,9 +275,8 @@ fn restore(fs: &HostFs, path: &str, before: &str, form: Form) -> Result<String, 
             let all = fs.text(ALL_CPUS).unwrap_or_default();
             write(fs, path, &all).map(|()| format!("/{path}: {all}")).map_err(|err| format!("/{path}: {err}"))
         }
-        set => set
-            .map(|()| format!("/{path}: {before}"))
-            .map_err(|err| format!("cannot restore /{path} to {before}: {err}")),
+        Ok(()) => Ok(format!("/{path}: {before}")),
+        Err(err) => Err(format!("cannot restore /{path} to {before}: {err}")),
     }
 }
 
