@@ -26,9 +26,9 @@ const BLOCK: usize = 512;
 /// Length limit of names, bytes.
 const LONGEST_NAME: u64 = 1 << 16;
 
-/// Reads the files for which `at_most` returns a size limit in bytes, by names without a leading `./`, the first of each
-/// name, and at most `in_all` bytes of them. Consumes `stream`. Errors: if one of them is not a regular file or is too
-/// large, or the archive cannot be read.
+/// Reads the files for which `at_most` returns a size limit in bytes, by names without a leading `./`, the first of
+/// each name, and at most `in_all` bytes of them. Consumes `stream`. Errors: if one of them is not a regular file or is
+/// too large, or the archive cannot be read.
 pub(super) fn read(
     stream: &mut impl Read,
     at_most: &dyn Fn(&str) -> Option<u64>,
