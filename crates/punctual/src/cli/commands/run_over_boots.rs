@@ -47,21 +47,22 @@ pub(super) fn go_on(dir: &Path, session: Session, next: &NextBoot, words: &[Stri
     let way = way_to_boot(&fs, kernel)?;
     let end = [&run.display().to_string(), "--reboot", "--yes", "--wait"].map(str::to_owned);
     let words = [words, &end].concat();
-    let boot = || -> Outcome {
+    let ask = || -> Result<(), Box<dyn Error>> {
         ResumeUnit { run: &run, words: &words }.install(&fs)?;
         punctual_sys::fail::point("boot-unit-made");
         boot_next(&fs, way, kernel, without)?;
         punctual_sys::fail::point("boot-set");
-        session.ask_for(next)?;
-        punctual_sys::fail::point("boot-asked");
-        let by = if way == BootWay::Grub { "GRUB" } else { "kexec" };
-        note(format_args!("booting it by {by}; the run goes on by itself (punctual-resume.service)"));
-        drop(session);
-        restart_system(way)?;
-        punctual_sys::fail::point("boot-restarts");
-        Ok(0)
+        Ok(session.ask_for(next)?)
     };
-    boot().inspect_err(|_| drop(forget_boots(&fs)))
+    ask().inspect_err(|_| drop(forget_boots(&fs)))?;
+    punctual_sys::fail::point("boot-asked");
+    let by = if way == BootWay::Grub { "GRUB" } else { "kexec" };
+    note(format_args!("booting it by {by}; the run goes on by itself (punctual-resume.service)"));
+    drop(session);
+    // Nothing is taken back if this fails: it also does when the machine goes down first.
+    restart_system(way)?;
+    punctual_sys::fail::point("boot-restarts");
+    Ok(0)
 }
 
 /// The absolute path of a run that a boot keeps, and that root alone can change. Errors: if it is none.
