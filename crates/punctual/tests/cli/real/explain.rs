@@ -230,19 +230,25 @@ fn root_a_stopped_trace_restarts_at_once_and_counts_its_gap() {
     // Normal threads have a slack of 50 us: most wake-ups stop the trace.
     let mut child = start_cell(command, &asked("other", "1us", "2s"));
     wait_for_progress(&mut child);
-    let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+    let task = PathBuf::from(format!("/proc/{}/task", child.id()));
     let is_taker = |dir: &PathBuf| {
         std::fs::read_to_string(dir.join("comm")).is_ok_and(|name| name.trim_end() == OwnName::Trace.name())
     };
-    let taker = threads.map(|entry| entry.path()).find(is_taker);
-    let taker = taker.and_then(|taker| taker.file_name()?.to_str()?.parse::<u32>().ok());
-    let policy = taker.and_then(|taker| sched::policy(taker).ok()).map(|policy| policy.to_string());
-    let record = record(child);
-    // Version-1 control groups may have no real-time runtime.
-    match policy.as_deref() {
-        None => inconclusive("the cell was over before its threads were looked at"),
-        Some(policy) => assert!(policy == "fifo:1" || policy == "other:-20", "{policy}"),
+    let policy = || {
+        let taker = std::fs::read_dir(&task).ok()?.flatten().map(|entry| entry.path()).find(is_taker)?;
+        Some(sched::policy(taker.file_name()?.to_str()?.parse().ok()?).ok()?.to_string())
+    };
+    // It has its policy once it has something to read. Version-1 control groups may have no real-time runtime.
+    let mut seen = None;
+    let is_first = comes_true(|| {
+        seen = policy();
+        seen.as_deref().is_none_or(|policy| policy == "fifo:1" || policy == "other:-20")
+    });
+    assert!(is_first, "{seen:?}");
+    if seen.is_none() {
+        inconclusive("the cell was over before its threads were looked at");
     }
+    let record = record(child);
     let explained = explained(&record);
     let [thread] = &record.threads[..] else { panic!("{:?}", record.threads) };
     let seen = explained.irq.first().map_or(0, |irq| irq.histogram.n);
