@@ -52,8 +52,7 @@ fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Erro
     let asked = SearchParameters { from, to, unit, confirm, resolution };
     asked.check()?;
     let is_handoff = task.method().is_some_and(|method| method.handoff().is_some());
-    let has_own_times = task.watch().is_some() || task.link().is_some();
-    if task.is_relative() || task.is_reported() || !task.has_latencies() || is_handoff || has_own_times {
+    if !task.misses_when_late() || !task.has_latencies() || task.is_noise() || is_handoff {
         return Err(format!(
             "unsupported: {task} has no due times that can be missed; use a method with absolute times, like timerfd"
         )
