@@ -191,9 +191,11 @@ pub struct Event {
 }
 
 impl Event {
-    /// Puts events in the order of time.
+    /// Puts events in the order of time. Those of a CPU mostly are, and then it takes no memory, which sorting would.
     pub fn sort(events: &mut [Event]) {
-        events.sort_by_key(|event| event.at_ns);
+        if !events.is_sorted_by_key(|event| event.at_ns) {
+            events.sort_by_key(|event| event.at_ns);
+        }
     }
 
     /// Puts events of all CPUs, with their CPUs, in the order of time, however they are divided.

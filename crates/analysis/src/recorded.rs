@@ -12,7 +12,9 @@ use crate::explain::{Case, Facts, Inside, Symbols, Taker, Totals};
 use crate::watch::{Activation, Refused, ThreadResult, Usual, late_above_ns};
 use first_reading::FirstReading;
 use late::Late;
-use punctual_model::{ChainRecord, ExplainRecord, Explanation, Mark, NotCovered, Order, Owner, RefusedCall, Span};
+use punctual_model::{
+    ChainRecord, ExplainRecord, Explanation, Mark, NotCovered, Order, Owner, RefusedCall, Span, Watch,
+};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter::once;
@@ -47,7 +49,7 @@ pub trait Recording {
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The threads, and what is expected of them.
-    pub watch: punctual_model::Watch,
+    pub watch: Watch,
     /// Response time above which an activation is explained; `None`: the deadline, or twice the usual one.
     pub above: Option<Span>,
     /// Late activations that are explained, at most; 0: none.

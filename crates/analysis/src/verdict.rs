@@ -88,11 +88,11 @@ impl Verdict {
                 Verdict::Pass { kept: parts } => kept.extend(parts.iter().cloned()),
                 Verdict::Fail { violations: parts } => violations.extend(parts.iter().cloned()),
                 Verdict::Inconclusive { gaps: parts } => {
-                    parts.iter().for_each(|gap| {
+                    for gap in parts {
                         if !gaps.contains(gap) {
-                            gaps.push(gap.clone())
+                            gaps.push(gap.clone());
                         }
-                    });
+                    }
                 }
                 Verdict::NoneAsked => {}
             }

@@ -49,6 +49,11 @@ impl HostFs {
         }
     }
 
+    /// The identity of the boot.
+    pub(crate) fn boot_id(&self) -> Option<String> {
+        self.text("proc/sys/kernel/random/boot_id")
+    }
+
     /// The number in a file; `None` when it has none.
     pub(crate) fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
         self.text(path)?.trim().parse().ok()

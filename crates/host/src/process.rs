@@ -95,7 +95,7 @@ pub fn kernel_release() -> Option<String> {
 pub fn running_kernel() -> Option<RunningKernel> {
     let fs = HostFs::running();
     Some(RunningKernel {
-        boot_id: fs.text("proc/sys/kernel/random/boot_id")?,
+        boot_id: fs.boot_id()?,
         release: kernel_release()?,
         command_line: fs.text("proc/cmdline").unwrap_or_default(),
     })

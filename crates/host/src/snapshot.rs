@@ -33,7 +33,7 @@ pub fn snapshot(fs: &HostFs) -> Host {
     let online = cpus_online.clone().unwrap_or_default();
     let config = Config::read(fs, kernel_release.as_deref());
     let clocks = clocks(fs, &cpuinfo, &online);
-    let boot_id = fs.text("proc/sys/kernel/random/boot_id");
+    let boot_id = fs.boot_id();
     Host {
         cokernel: cokernel::read(fs, config.as_deref(), kernel_version.as_deref(), command_line.as_deref(), &clocks),
         hostname: fs.text("proc/sys/kernel/hostname").map(|name| punctual_model::plain(&name).into_owned()),

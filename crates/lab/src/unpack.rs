@@ -79,16 +79,20 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageCont
         }
         Ok(files) => files,
     };
-    let (mut kernel, mut config, mut found) = (None, None, Vec::new());
+    let (mut kernel, mut config, mut found, mut bytes) = (None, None, Vec::new(), 0);
     for (name, content) in files {
         match () {
             () if KERNELS.iter().any(|begin| name.starts_with(begin)) => kernel = kernel.or(Some(content)),
             () if name.starts_with(CONFIG) => config = config.or(String::from_utf8(content).ok()),
             // A module that cannot be decompressed is reported as missing later, where it is needed.
-            () => found.extend(modules::uncompressed(Path::new(&name), content)),
-        }
-        if found.iter().map(|(_, module): &(String, Vec<u8>)| module.len() as u64).sum::<u64>() > MOST_BYTES {
-            return Err(in_package("what is needed", format!("larger than {} MiB", MOST_BYTES >> 20)));
+            () => {
+                let module = modules::uncompressed(Path::new(&name), content);
+                bytes += module.as_ref().map_or(0, |(_, content)| content.len() as u64);
+                if bytes > MOST_BYTES {
+                    return Err(in_package("what is needed", format!("larger than {} MiB", MOST_BYTES >> 20)));
+                }
+                found.extend(module);
+            }
         }
     }
     let none = || LabError::file(archive, "no kernel in the package; name another, like linux-image-*.deb");

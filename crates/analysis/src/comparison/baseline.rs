@@ -64,10 +64,10 @@ fn comparison(
     question: &Question<'_>,
 ) -> Option<Comparison> {
     let asked = header.cells.get(cell)?;
-    let prepared = |cell: usize| old_header.cells[cell].conditions.prepare == asked.conditions.prepare;
-    let alike: Vec<usize> = (0..old_header.cells.len()).filter(|i| is_same(asked, &old_header.cells[*i])).collect();
-    let is_only = alike.len() == 1 && header.cells.iter().filter(|other| is_same(asked, other)).count() == 1;
-    let other = *alike.iter().find(|other| is_only || prepared(**other))?;
+    let alike = |cells| (0..).zip(cells).filter(|(_, other): &(usize, &Cell)| is_same(asked, other));
+    let is_only = [header, old_header].iter().all(|header| alike(&header.cells).count() == 1);
+    let is_prepared = |other: &Cell| other.conditions.prepare == asked.conditions.prepare;
+    let (other, _) = alike(&old_header.cells).find(|(_, other)| is_only || is_prepared(other))?;
     let name = summary.cells.get(cell)?.name.clone();
     let (old, new) = (arm("the baseline".to_owned(), old_entries, other), arm(name, entries, cell));
     Some(compare(&old, &new, None, question))

@@ -91,9 +91,9 @@ impl Numbers {
         let is_relative = entry.record.cell.task.is_relative();
         let due_times = if is_relative { sum(|thread| thread.recorded) } else { sum(|thread| thread.cycles_due) };
         let episodes = sum(|thread| thread.episodes.count);
-        let seen = |thread: &ThreadRecord| thread.ledger(&entry.record.cell.task);
+        let ledgers = threads.iter().map(|thread| thread.ledger(&entry.record.cell.task));
         let gaps = entry.record.watch.as_ref().map_or(0, |watch| watch.gaps);
-        let unseen = threads.iter().map(seen).map(|ledger| ledger.unseen + ledger.lost).sum::<u64>() + gaps;
+        let unseen = ledgers.map(|ledger| ledger.unseen + ledger.lost).sum::<u64>() + gaps;
         let noises: Option<Vec<_>> = threads.iter().map(|thread| thread.noise.as_ref()).collect();
         let noises = noises.unwrap_or_default();
         let of_all = |of: fn(&NoiseRecord) -> Span| noises.iter().map(|noise| of(noise).as_secs_f64()).sum::<f64>();

@@ -1,14 +1,16 @@
 //! Totals of a cell: the causes of all its explained wake-ups together.
 
 use super::layers::layers_of;
-use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, LayerTotal, Order, OwnerTotal, Span};
+use punctual_model::{
+    Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Layer, LayerTotal, Order, OwnerTotal, Span,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sums over explained wake-ups, including those that are not kept.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     causes: BTreeMap<(Cause, Option<Cause>), Total>,
-    layers: BTreeMap<punctual_model::Layer, LayerTotal>,
+    layers: BTreeMap<Layer, LayerTotal>,
     /// Number of wake-ups added.
     pub explained: u64,
     /// Sum of their latencies, ns.

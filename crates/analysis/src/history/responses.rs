@@ -1,8 +1,8 @@
 //! Responses of a run: what one run contributes to a history.
 
 use crate::stats::quantile::quantile;
-use crate::summary::due_time;
-use punctual_model::{Entry, Order, ThreadRecord};
+use crate::summary::{due_time, threads};
+use punctual_model::{Entry, Order};
 
 /// Due times of a block below which its p99 would be its maximum.
 const LEAST_DUE: u64 = 100;
@@ -32,17 +32,12 @@ pub fn blocks(entries: &[Entry], cell_index: usize) -> Vec<BlockLatencies> {
 
 fn block(entry: &Entry) -> BlockLatencies {
     let by_due_time = due_time::of_record(&entry.record);
-    let max = |thread: &ThreadRecord| {
-        let open = thread.censored.and_then(|open| i64::try_from(open.at_least_ns).ok());
-        let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
-        [thread.histogram.max_ns, open, never].into_iter().flatten().max()
-    };
     BlockLatencies {
         block: entry.planned.block,
         started_unix_ms: entry.record.started_unix_ms,
         samples: entry.record.threads.iter().map(|thread| thread.histogram.n).sum(),
         p99_ns: if by_due_time.n < LEAST_DUE { None } else { quantile(&by_due_time, 0.99) },
-        max_ns: entry.record.threads.iter().filter_map(max).max(),
+        max_ns: entry.record.threads.iter().flat_map(threads::maxima).map(|(ns, ..)| ns).max(),
     }
 }
 

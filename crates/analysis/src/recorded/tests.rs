@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::watch::script::{ME, OTHER, Script};
-use punctual_model::{Watch, WatchTarget};
+use punctual_model::WatchTarget;
 use std::convert::Infallible;
 use syscalls::Sysno;
 

@@ -2,6 +2,7 @@
 
 use crate::stats::woodruff::{CONFIDENCE, Quantile, estimate_of};
 use crate::summary::pool::Pool;
+use crate::summary::threads;
 use punctual_model::{Entry, Header, Histogram, Order, Span, ThreadRecord};
 use std::collections::BTreeMap;
 
@@ -92,17 +93,9 @@ fn new_maxima(pool: &Pool<'_>) -> Vec<NewMaximum> {
         let mut maxima: Vec<_> = seconds
             .filter_map(|second| Some((ends(second.second), second.max_ns?, false)))
             // For records without seconds, the block's maximum.
-            .chain(record.threads.iter().filter_map(|thread| Some((length, thread.histogram.max_ns?, false))))
-            .chain(record.threads.iter().filter_map(|thread| {
-                let open = thread.censored?;
-                Some((length, i64::try_from(open.at_least_ns).unwrap_or(i64::MAX), true))
-            }))
-            .chain(record.threads.iter().filter_map(|thread| {
-                let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
-                Some((length, never?, true))
-            }))
+            .chain(record.threads.iter().flat_map(threads::maxima).map(|(ns, at_least, _)| (length, ns, at_least)))
             .collect();
-        maxima.order_by_key(|(at, latency_ns, _)| (*at, std::cmp::Reverse(*latency_ns)));
+        maxima.order_by_key(|(at, latency_ns, at_least)| (*at, std::cmp::Reverse(*latency_ns), *at_least));
         let begin = before;
         before += length;
         maxima.into_iter().map(move |(at, latency_ns, at_least)| (Span(begin + at), latency_ns, at_least))

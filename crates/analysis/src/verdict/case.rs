@@ -38,7 +38,7 @@ impl Case {
         Case { cell: None, limit: "complete".to_owned(), verdict: of_run.verdict() }
     }
 
-    /// The verdict on a cell by itself or with another run, which does not pass without complete evidence of the cell.
+    /// The verdict of a comparison on a cell, which does not pass without complete evidence of the cell.
     pub(crate) fn of_cell(row: &Row<'_>, limit: &str, verdict: &Verdict) -> Case {
         let mut judgment = Judgment::default();
         judgment.gaps_of_cell(row);

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 /// Names the boot in which we have loaded a kernel, beside the program that goes on.
 const LOADED: &str = "var/lib/punctual/kexec";
-const BOOT: &str = "proc/sys/kernel/random/boot_id";
 
 /// Reason why the running kernel cannot boot another one.
 pub(super) fn check(fs: &HostFs, kernel: &InstalledKernel) -> Result<(), String> {
@@ -44,7 +43,7 @@ pub(super) fn boot_next(fs: &HostFs, kernel: &InstalledKernel, without: &[&str])
         NoBoot::Failed(format!("kexec of {kernel}: {err}{why}"))
     })?;
     // Not before: until then, the kernel of another program may be loaded.
-    let noted = write(&fs.root.join(LOADED), fs.text(BOOT).unwrap_or_default().as_bytes());
+    let noted = write(&fs.root.join(LOADED), fs.boot_id().unwrap_or_default().as_bytes());
     noted.inspect_err(|_| drop(punctual_sys::boot::unload_next_kernel()))
 }
 
@@ -54,7 +53,7 @@ pub(super) fn forget(fs: &HostFs) -> Result<Option<PathBuf>, NoBoot> {
     let Some(boot) = fs.text(LOADED) else { return Ok(None) };
     // A kernel that another program has loaded after a boot is not ours.
     let is_loaded = fs.text("sys/kernel/kexec_loaded").as_deref() == Some("1");
-    if is_loaded && fs.text(BOOT).as_ref() == Some(&boot) {
+    if is_loaded && fs.boot_id().as_ref() == Some(&boot) {
         punctual_sys::boot::unload_next_kernel().map_err(|err| NoBoot::Failed(format!("unloading a kernel: {err}")))?;
     }
     write(&path, b"").map(|()| Some(path))

@@ -47,7 +47,7 @@ impl Journal {
         let entry = Entry {
             pid,
             started_ticks: process::started_ticks_of(pid),
-            boot_id: boot_id(fs),
+            boot_id: fs.boot_id(),
             changes: changes.to_vec(),
         };
         let failed = |err: io::Error| {
@@ -80,11 +80,6 @@ fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
     punctual_sys::fail::write_all("journal-half", &mut file, text)?;
     file.sync_all()
-}
-
-/// The id of the running boot.
-pub(super) fn boot_id(fs: &HostFs) -> Option<String> {
-    fs.text("proc/sys/kernel/random/boot_id")
 }
 
 /// All journals with their paths, and an error line for each unusable one. Unfinished journals are removed: their

@@ -121,8 +121,7 @@ fn idle_states(fs: &HostFs, cpu: u32, latency: Span) -> Result<Vec<Change>, Stri
     deep.map(forbid).filter_map(Result::transpose).collect()
 }
 
-/// Stops every process of that name, but for those that are stopped already. Without one nothing moves interrupts,
-/// which is no error.
+/// Stops every process of that name, but for those that are stopped already. There may be none.
 fn irqbalance(fs: &HostFs) -> Result<Vec<Change>, String> {
     let stopped = |pid: u32| {
         process::state_of(pid).filter(|state| *state != 'T')?;

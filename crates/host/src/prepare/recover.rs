@@ -52,7 +52,7 @@ fn is_alive(entry: &Entry) -> bool {
 }
 
 fn undo(fs: &HostFs, entry: &Entry) -> Recovered {
-    let rebooted = entry.boot_id.is_some() && journal::boot_id(fs) != entry.boot_id;
+    let rebooted = entry.boot_id.is_some() && fs.boot_id() != entry.boot_id;
     let mut recovered =
         Recovered { pid: Some(entry.pid), restored: Vec::new(), left: Vec::new(), failed: Vec::new(), rebooted };
     for change in entry.changes.iter().rev().filter(|_| !rebooted) {
