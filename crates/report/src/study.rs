@@ -106,7 +106,7 @@ pub struct FilledLine {
 pub struct FilledField {
     /// Over all blocks, in the unit of the column; `null` if no wait ended.
     pub value: Option<f64>,
-    /// Whether it is a lower bound, because a wait was still open at the end.
+    /// Whether it is a lower bound, because a wait was still open at the end or a trigger was never answered.
     pub is_at_least: bool,
     /// Whether it is the cost that others are changes of.
     pub is_baseline: bool,

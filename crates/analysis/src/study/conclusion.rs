@@ -138,17 +138,23 @@ fn below(conclusion: &StudyConclusion, limit_ns: u64, cells: &[&StudyMeasurement
         return Judgment::without(StudyVerdict::NotTested, format!("no cell with {}", words(&conclusion.only)));
     };
     let is_later = largest.value >= limit_ns as f64;
-    let verdict = match (is_later, largest.at_least) {
+    let is_absent = |one: &&StudyCells| !cells.iter().any(|cell| cell.is_in(one));
+    if !is_later && let Some(absent) = conclusion.only.members().iter().find(is_absent) {
+        return Judgment::without(StudyVerdict::NotTested, format!("no cell with {}", words(absent)));
+    }
+    let lacks = cells.iter().find_map(|cell| cell.lacks).filter(|_| !is_later);
+    let verdict = match (is_later, largest.at_least || lacks.is_some()) {
         (true, _) => StudyVerdict::NotFound,
         (false, true) => StudyVerdict::CannotTell,
         (false, false) => StudyVerdict::FoundAgain,
     };
     let (due, blocks) = (due_times(cells), by_block(cells).len() as u64);
-    let open = if largest.at_least { " at least, with a wait still open" } else { "" };
+    let open = if largest.at_least { " at least, with a wait still open or a trigger never answered" } else { "" };
     let (largest, due) = (duration(largest.value), things(due, "due time"));
+    let lacks = lacks.map_or(String::new(), |lacks| format!("; {lacks}"));
     Judgment::by(
         verdict,
-        format!("{} {largest}{open}, in {due} of {}", conclusion.statistic, things(blocks, "measurement")),
+        format!("{} {largest}{open}, in {due} of {}{lacks}", conclusion.statistic, things(blocks, "measurement")),
     )
 }
 

@@ -2,7 +2,8 @@
 
 use crate::stats::histogram::{merged, standard_deviation};
 use crate::summary::cost::{cost_of, of_load};
-use crate::summary::open::Open;
+use crate::summary::open::{Open, lacks};
+use crate::summary::threads::maxima;
 use punctual_model::{
     Cell, Entry, Histogram, Host, Kernel, Load, OperationRecord, Period, Policy, Record, Statistic, StudyCells,
     StudyDefinition, ThreadRecord,
@@ -38,6 +39,8 @@ pub struct StudyMeasurement<'a> {
     pub boot: String,
     /// The run and the measurement in it, from 0.
     pub measurement: (usize, usize),
+    /// Why later wake-ups than those that it has may have happened; `None` if it is complete.
+    pub(super) lacks: Option<&'static str>,
     data: Data<'a>,
 }
 
@@ -61,7 +64,7 @@ enum Data<'a> {
 pub struct StudyValue {
     /// Latency in ns, number of missed due times, or time of the mean operation in ns.
     pub value: f64,
-    /// Whether it is a lower bound, because a wait was still open at the end.
+    /// Whether it is a lower bound, because a wait was still open at the end or a trigger was never answered.
     pub at_least: bool,
 }
 
@@ -103,6 +106,7 @@ pub fn measurements<'a>(definition: &'a StudyDefinition, runs: &[&'a [Entry]]) -
             let Some(of_cell) = StudyMeasurement::of_cell(definition, &record.cell, host, (run, index)) else {
                 continue;
             };
+            let of_cell = StudyMeasurement { lacks: lacks(record), ..of_cell };
             let at = |cpu, period, data| StudyMeasurement { period, cpu, data, ..of_cell.clone() };
             let of_thread = |(cpu, thread): (usize, &'a ThreadRecord)| {
                 at(cpu, thread.period_in(&record.cell), Data::Thread(thread))
@@ -145,6 +149,7 @@ impl<'a> StudyMeasurement<'a> {
             machine: crate::machine::facts::identity(host),
             boot: host.boot_id.clone().unwrap_or_else(|| format!("run {}", measurement.0)),
             measurement,
+            lacks: None,
             data: Data::Assumed {
                 value: 0.0,
                 latency: cell.task.has_latencies(),
@@ -217,6 +222,8 @@ pub fn value(
     let threads = || measurements.iter().filter_map(|measurement| measurement.thread());
     let histogram = merged(threads().map(|thread| &thread.histogram));
     let open = Open::of(threads());
+    let unanswered = threads().flat_map(|thread| thread.unanswered.iter().flatten());
+    let never = merged(unanswered.map(|slice| &slice.histogram));
     let known = |value: f64| Some(StudyValue { value, at_least: false });
     let assumed = measurements.iter().find_map(|measurement| match measurement.data {
         Data::Assumed { value, latency, cost } => {
@@ -230,18 +237,19 @@ pub fn value(
     match statistic {
         Statistic::Min => histogram.min_ns.and_then(|ns| known(ns as f64)),
         Statistic::Max => {
-            let longest = open.map(|open| open.at_least_ns as f64);
-            let at_least = longest.filter(|longest| histogram.max_ns.is_none_or(|max| *longest > max as f64));
-            at_least
-                .map(|value| StudyValue { value, at_least: true })
-                .or_else(|| histogram.max_ns.and_then(|ns| known(ns as f64)))
+            let all: Vec<_> = threads().flat_map(maxima).collect();
+            // What is open or never came may be later than all that ended.
+            let at_least = all.iter().any(|(_, is_bound, _)| *is_bound);
+            all.iter().map(|(ns, ..)| *ns).max().map(|ns| StudyValue { value: ns as f64, at_least })
         }
         Statistic::Mean => {
-            let (n, sum_ns) = (histogram.n, histogram.sum_ns as f64);
-            let ended = || (n > 0).then(|| StudyValue { value: sum_ns / n as f64, at_least: false });
+            let (n, sum_ns) = (histogram.n + never.n, histogram.sum_ns as f64 + never.sum_ns as f64);
+            let ended = || (n > 0).then(|| StudyValue { value: sum_ns / n as f64, at_least: never.n > 0 });
             open.map(|open| StudyValue { value: open.mean_with(sum_ns, n), at_least: true }).or_else(ended)
         }
-        Statistic::Deviation => standard_deviation(&histogram).filter(|_| open.is_none()).and_then(known),
+        Statistic::Deviation => {
+            standard_deviation(&histogram).filter(|_| open.is_none() && never.n == 0).and_then(known)
+        }
         Statistic::Missed => {
             let due: u64 = threads().map(|thread| thread.cycles_due).sum();
             (due > 0).then(|| threads().map(|thread| thread.missed).sum::<u64>() as f64).and_then(known)

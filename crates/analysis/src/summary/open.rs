@@ -1,6 +1,6 @@
 //! Waits that are open at the end of a block: they count with what they had reached.
 
-use punctual_model::ThreadRecord;
+use punctual_model::{Ended, Record, ThreadRecord};
 use serde::Serialize;
 
 /// Waits still open at the end of their block.
@@ -35,5 +35,16 @@ impl Open {
     pub(crate) fn mean(open: Option<Open>, mean_ns: Option<f64>, samples: u64) -> Option<(f64, bool)> {
         let Some(open) = open else { return mean_ns.map(|mean_ns| (mean_ns, false)) };
         Some((open.mean_with(mean_ns.unwrap_or(0.0) * samples as f64, samples), true))
+    }
+}
+
+/// What a record lacks, so that wake-ups may have been later than those that it has; `None` if it is whole.
+pub fn lacks(record: &Record) -> Option<&'static str> {
+    let not_seen = |thread: &ThreadRecord| thread.lost > 0 || thread.ledger(&record.cell.task).not_seen() > 0;
+    match () {
+        () if record.ended != Ended::Completed => Some("a measurement did not run to its end"),
+        () if record.threads.iter().any(not_seen) => Some("wake-ups were lost or not seen"),
+        () if record.loads.iter().any(|load| load.failure.is_some()) => Some("a load failed"),
+        () => None,
     }
 }

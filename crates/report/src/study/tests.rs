@@ -6,7 +6,8 @@ use crate::published::{self, Row};
 use axes::Axis;
 use punctual_analysis::testing::RunBuilder;
 use punctual_model::{
-    Host, Preemption, Runtime, Statistic, StudyAxis, StudyCells, StudyConclusion, StudyDefinition, StudyKernel, Task,
+    Censored, Ended, Histogram, Host, Preemption, Runtime, Statistic, StudyAxis, StudyCells, StudyConclusion,
+    StudyDefinition, StudyKernel, Task,
 };
 use std::sync::Arc;
 
@@ -321,6 +322,35 @@ fn blocks_of_one_kernel_are_judged_by_their_number() {
     assert_eq!(policies(4, 89_999).verdict.words(), "not found");
     let few = policies(2, 5_000);
     assert!(!few.why.contains("found again") && few.why.contains("not shown to differ from"), "{}", few.why);
+}
+
+#[test]
+fn a_limit_is_found_again_only_by_whole_measurements() {
+    let judged = |edit: fn(&mut RunBuilder)| {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:49");
+        run.measure(0, 0, |_, _| 80_000).measure(1, 0, |_, _| 80_000);
+        on(&mut run, |host| host.preemption = Some(Preemption::Voluntary));
+        edit(&mut run);
+        let judged = filled_with("debian10-stock-vs-rt-2020", &[("here", &run)]).conclusions;
+        judged.into_iter().find(|one| one.says.contains("enough for a period of 1 ms")).unwrap()
+    };
+    let edits: [(fn(&mut RunBuilder), &str, &str); 6] = [
+        (|_| (), "found again", "measurements"),
+        (|run| run.entries[1].record.threads[0].lost = 3, "cannot tell", "wake-ups were lost or not seen"),
+        (|run| run.entries[1].record.ended = Ended::Interrupted, "cannot tell", "did not run to its end"),
+        (|run| run.entries[0].record.threads[1].passed_over = 1, "cannot tell", "wake-ups were lost or not seen"),
+        (|run| run.entries[0].record.threads[1].histogram = Histogram::of(&[2_000_000]), "not found", "2 measurements"),
+        (
+            |run| run.entries[1].record.threads[0].censored = Some(Censored { cycle: 1_999, at_least_ns: 30_000 }),
+            "cannot tell",
+            "a wait still open",
+        ),
+    ];
+    for (edit, verdict, why) in edits {
+        let found = judged(edit);
+        assert_eq!((found.verdict.words(), found.why.contains(why)), (verdict, true), "{}", found.why);
+    }
 }
 
 #[test]
