@@ -60,7 +60,7 @@ pub use stats::woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Ref
 pub use stats::{factorial, paired, stationarity, tail};
 pub use summary::cell::{CellSummary, Max};
 pub use summary::curves::{Curves, NewMaximum, Rung, Strip, curves};
-pub use summary::due_time::{DueTimes, View, by_due_time};
+pub use summary::due_time::{DueTimes, View, by_due_time, of_record as record_by_due_time};
 pub use summary::floor::{
     FLOOR, FLOOR_SETTINGS, FloorArm, FloorSetting, FloorSummary, floor_of, floor_prepare, floor_setting,
 };
@@ -70,7 +70,7 @@ pub use summary::late::share_later;
 pub use summary::layers::LayerFloor;
 pub use summary::names::of_cells as cell_names;
 pub use summary::noise::{CpuNoise, GapRate, NoiseSummary};
-pub use summary::open::Open;
+pub use summary::open::{Open, lacks};
 pub use summary::packets::{PacketStage, PacketSummary};
 pub use summary::pool::histograms;
 pub use summary::responses::{Part, Response, Target};

@@ -4,6 +4,7 @@ use super::executor::{Executor, Failure};
 use super::session::Session;
 use punctual_analysis::cost::cost_of;
 use punctual_analysis::wording::{duration, things};
+use punctual_analysis::{lacks, record_by_due_time};
 use punctual_model::{Histogram, Record, Span};
 use std::time::Duration;
 
@@ -29,10 +30,13 @@ pub struct KernelLimits {
     pub p99: Option<Span>,
 }
 
+const INTERRUPTED: &str = "interrupted; no verdict on this kernel";
+
 /// Accumulated results of the phases.
 #[derive(Debug, Default)]
 struct PhaseTotals {
     phases: u32,
+    /// Latencies by due time, ns.
     all: Histogram,
     /// The longest wait that was still open when its cell ended, ns.
     open_ns: u64,
@@ -43,7 +47,7 @@ struct PhaseTotals {
 }
 
 impl PhaseTotals {
-    /// Adds a phase. Returns the reason if it is unusable.
+    /// Adds a phase. Returns the reason if it cannot show that limits are kept.
     fn add(&mut self, record: &Record) -> Option<String> {
         if let Some(load) = record.loads.iter().find(|load| load.failure.is_some()) {
             let reason = load.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default();
@@ -58,14 +62,12 @@ impl PhaseTotals {
             };
             self.costs_ns.push(found);
         }
-        for thread in &record.threads {
-            self.all.merge(&thread.histogram);
-            // Unanswered cycles count with the time waited, a lower bound.
-            thread.unanswered.iter().flatten().for_each(|slice| self.all.merge(&slice.histogram));
-            self.open_ns = self.open_ns.max(thread.censored.map_or(0, |open| open.at_least_ns));
-        }
+        self.all.merge(&record_by_due_time(record));
+        let open = record.threads.iter().filter_map(|thread| thread.censored);
+        self.open_ns = open.map(|open| open.at_least_ns).fold(self.open_ns, u64::max);
         self.phases += 1;
-        None
+        let is_silent = !self.is_cost && self.all.n == 0;
+        lacks(record).or_else(|| is_silent.then_some("no wake-up was recorded")).map(str::to_owned)
     }
 
     fn max_ns(&self) -> i64 {
@@ -94,15 +96,19 @@ impl KernelLimits {
             executor.expect(&mut (phase..phases).map(|phase| (cell, phase)), stop);
             let record = match executor.execute(cell, phase, None, stop, &mut |_| ()) {
                 Ok(record) => record,
-                Err(_) if stop.is_requested() => return Err("interrupted; no verdict on this kernel"),
+                Err(_) if stop.is_requested() => return Err(INTERRUPTED),
                 Err(failure) => return Ok(TestOutcome::Failed(failure)),
             };
-            if let Some(why) = measured.add(&record) {
-                return Ok(TestOutcome::Unusable(why));
-            }
+            let lacks = measured.add(&record);
             // A single wake-up above the limit suffices; a percentile needs all phases.
             if self.is_max_exceeded(&measured) {
                 break;
+            }
+            if stop.is_requested() {
+                return Err(INTERRUPTED);
+            }
+            if let Some(why) = lacks {
+                return Ok(TestOutcome::Unusable(why));
             }
         }
         let (is_good, line) = self.judge(&measured, phases);
@@ -115,7 +121,7 @@ impl KernelLimits {
 
     /// Whether all limits are kept, with the reason in words.
     fn judge(&self, measured: &PhaseTotals, phases: u32) -> (bool, String) {
-        let p99 = punctual_analysis::quantile(&measured.all, 0.99).map_or(0, |ns| ns.max(0));
+        let p99 = punctual_analysis::quantile(&measured.all, 0.99).map_or(i64::MAX, |ns| ns.max(0));
         let max = if measured.is_cost { "median cost" } else { "max" };
         let asked = [(max, self.max, measured.max_ns()), ("p99", self.p99, p99)];
         let said = |(name, limit, ns): (&'static str, Option<Span>, i64)| Some((name, limit?, ns));
@@ -141,6 +147,27 @@ fn is_above(ns: i64, limit: Span) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_analysis::testing::RunBuilder;
+    use punctual_model::Ended;
+
+    #[test]
+    fn a_phase_without_evidence_shows_nothing() {
+        let lacks = |edit: fn(&mut Record)| {
+            let mut run = RunBuilder::new();
+            run.cell("none", "fifo:49").measure(0, 0, |_, cycle| if cycle == 100 { 900_000_000 } else { 5_000 });
+            edit(&mut run.entries[0].record);
+            let mut totals = PhaseTotals::default();
+            (totals.add(&run.entries[0].record), punctual_analysis::quantile(&totals.all, 0.99) > Some(800_000_000))
+        };
+        assert_eq!(lacks(|_| ()), (None, true), "the due times that a stall missed count");
+        for (edit, why) in [
+            ((|record| record.threads.clear()) as fn(&mut Record), "no wake-up was recorded"),
+            (|record| record.threads[0].lost = 1, "wake-ups were lost or not seen"),
+            (|record| record.ended = Ended::Interrupted, "a measurement did not run to its end"),
+        ] {
+            assert_eq!(lacks(edit).0.as_deref(), Some(why));
+        }
+    }
 
     #[test]
     fn maxima_are_limited_to_the_nanosecond_and_quantiles_to_the_bucket() {

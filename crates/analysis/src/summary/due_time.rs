@@ -97,7 +97,7 @@ pub(crate) fn slices(pool: &Pool<'_>) -> Option<(Histogram, Vec<Histogram>)> {
 
 /// The latencies of one measurement by due time, all its CPUs together, including open waits and triggers without an
 /// answer. Equal to those by wake-up where no due time was missed.
-pub(crate) fn of_record(record: &Record) -> Histogram {
+pub fn of_record(record: &Record) -> Histogram {
     let threads = || record.threads.iter();
     let unanswered = threads().flat_map(|thread| thread.unanswered.iter().flatten());
     let mut all = merged(threads().map(|thread| &thread.histogram).chain(unanswered.map(|slice| &slice.histogram)));
