@@ -17,10 +17,7 @@ const ORIGIN: &str = "punctual";
 /// The numbers of each cell, then the verdict on each limit.
 pub fn kcidb(page: &Page<'_>) -> String {
     let mut report = Report::of(page);
-    let mut builds: Vec<String> = page.rows.iter().map(|row| report.build(lab_kernel(row), row.host)).collect();
-    if page.given.is_some() {
-        builds.push(report.build(None, page.host));
-    }
+    let builds: Vec<String> = page.rows.iter().map(|row| report.build(lab_kernel(row), row.host)).collect();
     for (row, build) in page.rows.iter().zip(&builds) {
         for (name, value_ns) in super::latencies(row) {
             let Some(value_ns) = value_ns else { continue };
@@ -38,9 +35,11 @@ pub fn kcidb(page: &Page<'_>) -> String {
             Outcome::Inconclusive => "ERROR",
             Outcome::NotAsked => continue,
         };
-        let of = page.rows.iter().position(|row| row.name == test.of).unwrap_or(0);
-        let Some(build) = builds.get(of) else { continue };
-        report.test(test.of, test.limit, build, status, [("log_excerpt", json!(plain(&test.why)))]);
+        let of = page.rows.iter().position(|row| row.name == test.of);
+        // What is about the whole run is about its one kernel, or the machine that it ran on.
+        let one = of.or_else(|| builds.windows(2).all(|pair| pair[0] == pair[1]).then_some(0));
+        let build = one.and_then(|at| builds.get(at)).cloned().unwrap_or_else(|| report.build(None, page.host));
+        report.test(test.of, test.limit, &build, status, [("log_excerpt", json!(plain(&test.why)))]);
     }
     report.into_text()
 }
