@@ -103,10 +103,11 @@ impl Session {
     ) -> Result<Span, SessionError> {
         while self.team.listen(Duration::ZERO) {}
         let now = punctual_sys::clock::monotonic();
+        let mut failed = Ok(());
         for (index, member) in self.team.members.iter_mut().enumerate() {
             if let Some(Err(errno)) = member.outcome.map(|outcome| outcome.result) {
                 let source = std::io::Error::from_raw_os_error(errno);
-                return Err(SessionError::Wait { cpu: member.spec.cpu, source });
+                failed = failed.and(Err(SessionError::Wait { cpu: member.spec.cpu, source }));
             }
             let Some(total) = totals.get_mut(index) else { continue };
             let schedule = schedule(member, self.first_due, period);
@@ -119,10 +120,11 @@ impl Session {
                 total.missed += missed;
             });
             let is_waiting = member.outcome.is_none() && member.log.waits_for() == waits_for;
-            let late = waits_for.filter(|_| is_waiting).map_or(0, |due| now.0.saturating_sub(due.0));
+            let due = waits_for.filter(|_| is_waiting);
+            let late = due.map_or(0, |due| now.0.saturating_sub(due.0));
             total.open = Span(late);
             // A wake-up that is in progress is not late.
-            window.open(index, Some(Span(late)).filter(|late| *late > period.span()));
+            window.open(index, due.filter(|_| late > period.ns()).map(|due| MonoTime(due.0)));
             let lost = member.log.lost();
             if let Some(before) = self.lost.get_mut(index) {
                 let more = lost.saturating_sub(std::mem::replace(before, lost));
@@ -133,7 +135,7 @@ impl Session {
         let (from, until) = (self.counted_until, self.counted_until.max(now));
         self.counted_until = until;
         window.measured(from, until);
-        Ok(Span(until.0.saturating_sub(from.0)))
+        failed.map(|()| Span(until.0.saturating_sub(from.0)))
     }
 
     /// Sets the latency above which a wake-up is explained.

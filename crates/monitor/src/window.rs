@@ -47,7 +47,8 @@ struct CpuWindow {
     histogram: Histogram,
     missed: u64,
     lost: u64,
-    open: Option<Span>,
+    /// When the wake-up was due for which its thread still waited at the last look, if it was late by then.
+    open_since: Option<MonoTime>,
     worst_due: Option<MonoTime>,
 }
 
@@ -110,10 +111,10 @@ impl Window {
         }
     }
 
-    /// States that a CPU's wait is open and late by this much at the end of the window.
-    pub(crate) fn open(&mut self, index: usize, late: Option<Span>) {
+    /// States since when a CPU's wait is open, if it is late by now.
+    pub(crate) fn open(&mut self, index: usize, since: Option<MonoTime>) {
         if let Some(cpu) = self.cpus.get_mut(index) {
-            cpu.open = late;
+            cpu.open_since = since;
         }
     }
 
@@ -159,6 +160,15 @@ impl Window {
         let unix_ms = |instant| self.clock.unix_ms(instant);
         let cpus = self.cpus.iter().map(|cpu| cpu.cpu);
         let mut next = Window::begin(ended, clock, length, cpus);
+        let mut open: Vec<_> = self.cpus.iter().map(|cpu| cpu.open_since).collect();
+        (0..).zip(&open).for_each(|(index, since)| next.open(index, *since));
+        // What woke after the end was open then.
+        for WakeUp { index, due, .. } in self.later.iter().filter(|one| one.missed > 0) {
+            open.get_mut(*index)
+                .into_iter()
+                .for_each(|since| *since = Some(since.map_or(*due, |since| since.min(*due))));
+        }
+        let late_at_end = |since: MonoTime| ended.0.checked_sub(since.0).filter(|late| *late > 0).map(Span);
         self.later.into_iter().for_each(|wake_up| next.take(wake_up));
         self.measured_later.into_iter().for_each(|(from, until)| next.measured(from, until));
         let finished = MonitorWindow {
@@ -168,11 +178,12 @@ impl Window {
             cpus: self
                 .cpus
                 .into_iter()
-                .map(|cpu| MonitoredCpu {
+                .zip(open)
+                .map(|(cpu, since)| MonitoredCpu {
                     cpu: cpu.cpu,
                     missed: cpu.missed,
                     lost: cpu.lost,
-                    open: cpu.open,
+                    open: since.and_then(late_at_end),
                     worst_unix_ms: cpu.worst_due.map(unix_ms),
                     histogram: cpu.histogram,
                 })
@@ -210,19 +221,21 @@ mod tests {
             window.take(wake_up(due, latency));
         }
         window.measured(MonoTime(end - 5), MonoTime(end + 10 * SECOND + 3));
-        window.open(0, Some(Span(4)));
+        window.open(0, Some(MonoTime(end + 15 * SECOND)));
         window.lost(0, 2);
         let (first, second) = window.end(MonoTime(end + 300), clock, length);
         assert_eq!((first.started_unix_ms, first.ended_unix_ms), (8_000, 10_000));
         assert_eq!(first.measured, Span(5));
         let [cpu] = &first.cpus[..] else { panic!("one CPU") };
-        assert_eq!((cpu.cpu, cpu.histogram.n, cpu.missed, cpu.lost, cpu.open), (3, 3, 3, 2, Some(Span(4))));
+        assert_eq!((cpu.cpu, cpu.histogram.n, cpu.missed, cpu.lost, cpu.open), (3, 3, 3, 2, Some(Span(10))));
         assert_eq!((cpu.histogram.max_ns, cpu.worst_unix_ms), (Some(9), Some(9_999)));
         let (second, third) = second.end(MonoTime(end + 20 * SECOND), clock, length);
+        assert_eq!(second.cpus[0].open, None, "each wait of it ended in it");
         assert_eq!((second.ended_unix_ms, second.cpus[0].histogram.n, second.measured), (20_000, 2, length));
         let (third, _) = third.end(MonoTime(end + 12 * SECOND), clock, length);
         assert_eq!((third.started_unix_ms, third.ended_unix_ms, third.cpus[0].histogram.n), (20_000, 22_000, 1));
         assert_eq!(third.measured, Span(3));
+        assert_eq!(third.cpus[0].open, None, "it opened later");
     }
 
     #[test]

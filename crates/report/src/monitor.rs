@@ -195,15 +195,17 @@ fn cpu_table(totals: &[CpuTotal]) -> Table {
 struct Day {
     date: String,
     measured: Span,
-    max: Option<i64>,
-    median_max: Option<i64>,
+    /// Each with whether it is a wait that was still open: a lower bound.
+    max: Option<(i64, bool)>,
+    median_max: Option<(i64, bool)>,
     missed: u64,
 }
 
 fn day_table(windows: &[MonitorWindow]) -> Table {
     let date = |window: &MonitorWindow| time(window.started_unix_ms).get(..10).unwrap_or_default().to_owned();
     let days = windows.chunk_by(|a, b| date(a) == date(b)).map(|windows| {
-        let mut maxima: Vec<i64> = windows.iter().filter_map(|window| worst(window)?.max_ns()).collect();
+        let of = |cpu: &MonitoredCpu| Some((cpu.max_ns()?, is_open(cpu)));
+        let mut maxima: Vec<_> = windows.iter().filter_map(|window| of(worst(window)?)).collect();
         maxima.sort_unstable();
         Day {
             date: windows.first().map(date).unwrap_or_default(),
@@ -213,11 +215,14 @@ fn day_table(windows: &[MonitorWindow]) -> Table {
             missed: windows.iter().flat_map(|window| &window.cpus).map(|cpu| cpu.missed).sum(),
         }
     });
+    fn bound(max: Option<(i64, bool)>) -> String {
+        latency(max.map(|(ns, _)| ns), max.is_some_and(|(_, is_open)| is_open))
+    }
     let fields: [Field<Day>; 5] = [
         (Column::text("day (UTC)"), |day| day.date.clone()),
         (Column::figure("measured"), |day| duration(day.measured.ns() as f64)),
-        (Column::figure("median of maxima"), |day| latency(day.median_max, false)),
-        (Column::figure("max"), |day| latency(day.max, false)),
+        (Column::figure("median of maxima"), |day| bound(day.median_max)),
+        (Column::figure("max"), |day| bound(day.max)),
         (Column::figure("missed"), |day| count(day.missed)),
     ];
     Table::of(&fields, &days.collect::<Vec<_>>())
