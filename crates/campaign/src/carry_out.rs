@@ -104,7 +104,8 @@ impl Made {
 
 /// Number of blocks with at least one measurement.
 pub(super) fn begun_blocks(planned: impl Iterator<Item = Planned>) -> u32 {
-    planned.map(|planned| planned.block + 1).max().unwrap_or(0)
+    let blocks: HashSet<u32> = planned.map(|planned| planned.block).collect();
+    u32::try_from(blocks.len()).unwrap_or(u32::MAX)
 }
 
 /// Makes every measurement of the run that `entries` does not hold, in planned order, and adds it to `entries` and to
@@ -214,7 +215,9 @@ fn make(
         return Err(err);
     }
     if let Some(writer) = &writer {
-        writer.failed(&failed)?;
+        // What failed in an earlier boot is not measured again.
+        let earlier = if header.is_over_boots() { &header.failed[..] } else { &[] };
+        writer.failed(&[earlier, &failed].concat())?;
     }
     Ok(failed)
 }
