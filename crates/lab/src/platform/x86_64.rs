@@ -1,6 +1,7 @@
 //! Guests on x86-64: QEMU's `pc`.
 
 use super::{Channel, Platform};
+use crate::directories::as_value;
 use crate::protocol::JOB_NAME;
 use punctual_model::Architecture;
 use punctual_sys::guest_ports::{PAUSE, RESULT};
@@ -29,9 +30,9 @@ pub(super) static PLATFORM: Platform = Platform {
 
 /// QEMU options of the channel.
 pub(super) fn channel(job: &Path, result: &Path) -> Vec<OsString> {
-    let result = format!("file,id=result,path={}", result.display());
+    let result = format!("file,id=result,path={}", as_value(result));
     let at_port = format!("isa-debugcon,iobase={RESULT},chardev=result");
-    let job = format!("name={JOB_NAME},file={}", job.display());
+    let job = format!("name={JOB_NAME},file={}", as_value(job));
     // The second serial port was formerly that of the result. It stays because the devices of a machine affect each
     // number.
     let words = ["-serial", "null", "-chardev", &result, "-device", &at_port, "-fw_cfg", &job];
