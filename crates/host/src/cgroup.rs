@@ -57,8 +57,8 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // The kernel may need a moment after the last process was reaped.
-        for _ in 0..100 {
+        // A killed process leaves when the kernel has ended what it does: writing to a slow disk takes a while.
+        for _ in 0..10_000 {
             match std::fs::remove_dir(&self.path) {
                 Err(err) if err.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(Duration::from_millis(1)),
                 _ => return,
