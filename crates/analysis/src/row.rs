@@ -81,7 +81,7 @@ impl<'a> Row<'a> {
             period: Some(asked.period),
             method: Some(asked.task.label()),
             cpus: Some(asked.cpus.to_string()),
-            measured: Some(summary.measured),
+            measured: (summary.blocks > 0).then_some(summary.measured),
             samples: summary.known_samples(),
             missed: summary.missed.filter(|_| !asked.task.is_relative()),
             min_ns: summary.min_ns,

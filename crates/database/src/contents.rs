@@ -176,7 +176,7 @@ fn row(header: &Header, entries: &[Entry], index: usize, summary: &CellSummary) 
         ("measured_ns", summary.measured.ns().into()),
         ("samples", summary.samples.into()),
         ("missed", summary.missed.into()),
-        ("lost", summary.lost.into()),
+        ("lost", summary.lost.unwrap_or(0).into()),
         ("min_ns", summary.min_ns.into()),
         ("mean_ns", summary.mean_ns.into()),
         ("p50_ns", quantiles.at(Level::P50).value_ns().into()),

@@ -153,7 +153,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     let usage = |of: fn(&Usage) -> u64| pool.sum(|thread| thread.usage.as_ref().map_or(0, of));
     let allocations = usage(|usage| usage.allocations);
     findings.extend(when(allocations > 0, Allocations { allocations }));
-    findings.extend(when(summary.lost > 0, Lost { lost: summary.lost }));
+    findings.extend(summary.lost.filter(|lost| *lost > 0).map(|lost| Finding::from(Lost { lost })));
     let unseen = summary.ledger.not_seen();
     findings.extend(when(unseen > 0, NotSeen { unseen, due: summary.ledger.due }));
     if let Some(CobaltThreads { mode_switches: switches, reason, unknown, .. }) = summary.cobalt {
@@ -172,8 +172,8 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     }
     let (minor, major) = (usage(|usage| usage.minor_faults), usage(|usage| usage.major_faults));
     findings.extend(when(minor + major > 0, PageFaults { minor, major }));
-    if let (1.., Some(min_ns @ ..0)) = (summary.early, summary.min_ns) {
-        findings.push(early(summary, min_ns));
+    if let (Some(n @ 1..), Some(min_ns @ ..0)) = (summary.early, summary.min_ns) {
+        findings.push(early(summary, n, min_ns));
     }
     findings.extend(settings::of_threads(pool));
     findings.extend(load::findings(pool));
@@ -185,8 +185,8 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
 }
 
 /// Early wake-ups, by gravity where it can explain the earliest.
-fn early(summary: &CellSummary, min_ns: i64) -> Finding {
-    let (early, earliest_ns) = (summary.early, min_ns.unsigned_abs());
+fn early(summary: &CellSummary, early: u64, min_ns: i64) -> Finding {
+    let earliest_ns = min_ns.unsigned_abs();
     match summary.cobalt.map(|cobalt| cobalt.gravity_ns) {
         Some(gravity_ns) if gravity_ns.is_none_or(|gravity| gravity >= min_ns.saturating_neg()) => {
             EarlyByGravity { early, earliest_ns, gravity_ns }.into()

@@ -17,7 +17,7 @@ use crate::summary::responses::{self, Response};
 use crate::summary::steadiness::Steadiness;
 use crate::summary::threads::{self, CobaltThreads, ThreadSummary};
 use crate::summary::tracers::{self, Stages, Tracers};
-use crate::summary::watched::{self, WatchSummary};
+use crate::summary::watched::{self, WatchSummary, WatchedSummary};
 use punctual_model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, Level, RuntimeRecord, Span, ThreadRecord};
 use serde::Serialize;
 
@@ -41,14 +41,15 @@ pub struct CellSummary {
     pub measured: Span,
     /// Wake-ups recorded.
     pub samples: u64,
-    /// Missed due times; for responses, due times without one. `None` if an outside program does not count them.
+    /// Missed due times; for responses, due times without one. `None` without a record, if an outside program does not
+    /// count them, or where none is known and a watched thread has no period.
     pub missed: Option<u64>,
     /// The account of all due times of its threads; empty where an outside program measures.
     pub ledger: Ledger,
-    /// Wake-ups before their due time.
-    pub early: u64,
-    /// Samples lost because the log was full.
-    pub lost: u64,
+    /// Wake-ups before their due time; `None` without a record of its own.
+    pub early: Option<u64>,
+    /// Samples lost because the log was full; `None` without a record of its own.
+    pub lost: Option<u64>,
     /// What is known of its threads as threads of Cobalt; `None` for others.
     #[serde(skip)]
     pub(crate) cobalt: Option<CobaltThreads>,
@@ -82,7 +83,8 @@ pub struct CellSummary {
     /// Share of late samples for each required quantile.
     #[serde(skip)]
     pub(crate) late: Vec<Late>,
-    /// Episodes of wake-ups later than the deadline; `None` without measured time.
+    /// Episodes of wake-ups later than the deadline; `None` without measured time, or where none is known and an
+    /// outside program does not tell, or a watched thread has neither deadline nor period.
     pub misses: Option<Rate>,
     /// Language of the measured program; `None` for other methods, or without a record.
     pub runtime: Option<RuntimeRecord>,
@@ -156,7 +158,12 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
     let views = Views { by_wakeup: (&histogram, &slices), by_due_time: by_due_time.as_ref() };
     // The shortest period, where threads differ: a thread later than a limit is so for the most due times.
     let late = late::of(&header.plan.require, &views, pool.cell.period);
-    let (instrument, ledger) = (instrument::of(pool), pool.ledger());
+    let (instrument, ledger, watch) = (instrument::of(pool), pool.ledger(), watched::of(pool));
+    let of_watched = |is_told: fn(&WatchedSummary) -> bool| watch.iter().all(|watch| watch.threads.iter().all(is_told));
+    let (have_period, have_deadline) =
+        (of_watched(|one| one.period.is_some()), of_watched(|one| one.deadline.is_some()));
+    let is_reported = pool.cell.task.is_reported();
+    let of_own = |sum: fn(&ThreadRecord) -> u64| (!pool.entries.is_empty() && !is_reported).then(|| pool.sum(sum));
     let of_program = instrument.as_ref();
     CellSummary {
         cell: pool.cell.clone(),
@@ -167,12 +174,12 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         samples: of_program.and_then(|program| program.samples).unwrap_or_else(|| pool.sum(|thread| thread.recorded)),
         missed: match of_program {
             Some(program) => program.missed,
-            None if pool.cell.task.is_reported() => None,
-            None => Some(ledger.missed + ledger.unanswered),
+            None if is_reported || pool.entries.is_empty() => None,
+            None => Some(ledger.missed + ledger.unanswered).filter(|missed| *missed > 0 || have_period),
         },
         ledger,
-        early: pool.sum(|thread| thread.early),
-        lost: pool.sum(|thread| thread.lost),
+        early: of_own(|thread| thread.early),
+        lost: of_own(|thread| thread.lost),
         cobalt: threads::of_cobalt(pool),
         censored: Open::of(pool.threads().map(|(_, thread)| thread)),
         clock_reading_ns: pool.entries.iter().filter_map(|entry| entry.record.clock_reading).max().map(Span::ns),
@@ -188,7 +195,8 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         quantiles: shown(quantiles),
         // A gap has no period that could be its deadline.
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured())
-            .filter(|_| pool.cell.deadline.is_some() || !pool.cell.task.is_noise()),
+            .filter(|_| pool.cell.deadline.is_some() || !pool.cell.task.is_noise())
+            .filter(|rate| rate.episodes > 0 || !is_reported && have_deadline),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         response: responses::of(pool),
         instrument,
@@ -197,7 +205,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
         load_cost: cost::summary_of_load(pool.entries.iter().map(|entry| &entry.record)),
         load_cost_change: None,
-        watch: watched::of(pool),
+        watch,
         layers: layers::of(pool),
         noise: noise::of(pool),
         machine: intensity::busy(header, pool),
@@ -226,9 +234,9 @@ impl CellSummary {
         Open::mean(self.censored, self.mean_ns, self.samples)
     }
 
-    /// Number of latencies; `None` if an outside program does not report it.
+    /// Number of latencies; `None` without a record, or if an outside program does not report it.
     pub fn known_samples(&self) -> Option<u64> {
-        let is_unknown = self.instrument.as_ref().is_some_and(|program| program.samples.is_none());
+        let is_unknown = self.blocks == 0 || self.instrument.as_ref().is_some_and(|program| program.samples.is_none());
         (!is_unknown || self.samples > 0).then_some(self.samples)
     }
 }
@@ -288,6 +296,7 @@ mod tests {
         builder.cell("none", "other");
         let cell = &summarise(&builder.header, &[]).cells[0];
         assert_eq!((cell.blocks, cell.samples, cell.measured), (0, 0, Span(0)));
+        assert_eq!((cell.known_samples(), cell.missed, cell.early, cell.lost), (None, None, None, None));
         assert_eq!((cell.min_ns, cell.mean_ns, cell.stddev_ns, cell.max, cell.misses), (None, None, None, None, None));
         assert_eq!(*cell.quantiles.at(Level::P50), Quantile::Refused(Refusal::NoSamples));
         assert_eq!(cell.n_eff, None);

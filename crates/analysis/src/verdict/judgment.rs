@@ -52,8 +52,8 @@ impl Judgment {
         if summary.samples == 0 && summary.blocks > 0 {
             self.gaps.push(Gap::NoSamples { cell: cell() });
         }
-        if summary.lost > 0 {
-            self.gaps.push(Gap::Lost { cell: cell(), lost: summary.lost });
+        if let Some(lost) = summary.lost.filter(|lost| *lost > 0) {
+            self.gaps.push(Gap::Lost { cell: cell(), lost });
         }
         let (unseen, due) = (summary.ledger.not_seen(), summary.ledger.due);
         if unseen > 0 {
@@ -141,7 +141,8 @@ impl Judgment {
 
     /// Adds the gap of a cell that lacks the evidence for a limit, or has wake-ups and not the number that is limited.
     fn number_is_untold(&mut self, row: &Row<'_>, limit: Limit, is_known: impl Fn(&Row<'_>) -> bool) {
-        if !self.is_untold(row, limit) && row.samples != Some(0) && !is_known(row) {
+        let has_samples = row.own().is_none_or(|cell| cell.blocks > 0) && row.samples != Some(0);
+        if !self.is_untold(row, limit) && has_samples && !is_known(row) {
             let why = "the number that is limited is unknown".to_owned();
             self.gaps.push(Gap::Untold { cell: row.name.to_owned(), why });
         }

@@ -27,9 +27,9 @@ const COLUMNS: [Column; 22] = [
     ("measured_ns", |row| known(row.measured.map(punctual_model::Span::ns))),
     ("samples", |row| known(row.samples)),
     ("missed", |row| known(row.missed)),
-    ("early", |row| own(row, |cell| cell.early)),
-    ("lost", |row| own(row, |cell| cell.lost)),
-    ("censored", |row| own(row, |cell| cell.censored.map_or(0, |open| open.waits))),
+    ("early", |row| known(row.own().and_then(|cell| cell.early))),
+    ("lost", |row| known(row.own().and_then(|cell| cell.lost))),
+    ("censored", |row| known(waits_open(row))),
     ("min_ns", |row| known(row.min_ns)),
     ("mean_ns", |row| known(row.mean_ns)),
     ("stddev_ns", |row| known(row.stddev_ns)),
@@ -136,6 +136,12 @@ fn hwlat<'a>(row: &Row<'a>) -> Option<&'a HwlatGaps> {
 
 fn known(value: Option<impl Display>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// Waits still open at the end; `None` without a record of its own.
+fn waits_open(row: &Row<'_>) -> Option<u64> {
+    let cell = row.own().filter(|cell| cell.lost.is_some())?;
+    Some(cell.censored.map_or(0, |open| open.waits))
 }
 
 fn own<T: Display>(row: &Row<'_>, of: fn(&CellSummary) -> T) -> String {

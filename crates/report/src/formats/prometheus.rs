@@ -20,8 +20,8 @@ const GAUGES: [Gauge; 8] = [
     ("punctual_missed_due_times", "Due times already past when the thread could wait again.", |cell| {
         cell.missed.map(|missed| missed as f64)
     }),
-    ("punctual_lost_samples", "Samples for which there was no room.", |cell| cell.own().map(|cell| cell.lost as f64)),
-    ("punctual_early_wakeups", "Wake-ups before their due time.", |cell| cell.own().map(|cell| cell.early as f64)),
+    ("punctual_lost_samples", "Samples for which there was no room.", |cell| Some(cell.own()?.lost? as f64)),
+    ("punctual_early_wakeups", "Wake-ups before their due time.", |cell| Some(cell.own()?.early? as f64)),
     ("punctual_miss_episodes", "Episodes of wake-ups later than the deadline.", |cell| {
         Some(cell.own()?.misses?.episodes as f64)
     }),

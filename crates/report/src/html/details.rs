@@ -186,8 +186,9 @@ fn facts(member: &Member<'_>) -> Vec<String> {
     let Some(cell) = row.own() else { return facts };
     let run_ms = cell.max.and_then(|max| max.run_ms);
     facts.extend(run_ms.map(|ms| format!("max {} into the run", duration(ms as f64 * 1e6))));
-    facts.extend((cell.lost > 0).then(|| format!("{} samples lost", count(cell.lost))));
-    facts.extend((cell.early > 0).then(|| format!("{} early", count(cell.early))));
+    let told = |n: Option<u64>, what: &str| n.filter(|n| *n > 0).map(|n| format!("{} {what}", count(n)));
+    facts.extend(told(cell.lost, "samples lost"));
+    facts.extend(told(cell.early, "early"));
     facts.extend(cell.misses.filter(|misses| misses.episodes > 0).map(|misses| {
         let [lower, upper] = [misses.lower_per_hour, misses.upper_per_hour].map(number);
         let episodes = things(misses.episodes, "episode");
