@@ -129,18 +129,27 @@ pub(crate) fn run_cycles<W: Wait>(
             continue;
         }
         let mut latency = wait.now(rt).since(cycle.due);
-        if cycle.index >= limits.first_recorded {
+        let ahead = limits.first_recorded.saturating_sub(cycle.index);
+        if ahead == 0 || schedule.after(cycle, latency).index > limits.first_recorded {
             let sample = Sample { cycle: cycle.index, latency };
             log.push(rt, sample);
-            if latency > limits.stop_above {
-                limits.ends.end_all();
-            }
-            if latency.0 > schedule.period.ns().cast_signed() {
+            if ahead == 0 && latency.0 > schedule.period.ns().cast_signed() {
                 ended.overruns += wait.overruns(rt);
             }
+            // One of the warm-up that passed the first recorded due time is the wake-up of that one.
+            let ahead_ns = ahead.saturating_mul(schedule.period.ns());
+            let late = LateWakeup {
+                due: cycle.due.plus(Span(ahead_ns)),
+                latency: Nanos(latency.0.saturating_sub_unsigned(ahead_ns)),
+            };
+            let is_sample = ahead == 0 || wait.misses_when_late();
+            if is_sample && late.latency > limits.stop_above {
+                limits.ends.end_all();
+            }
             if let Some(watcher) = watcher
-                && watcher.is_spike(rt, latency)
-                && watcher.take(rt, LateWakeup { due: cycle.due, latency })
+                && is_sample
+                && watcher.is_spike(rt, late.latency)
+                && watcher.take(rt, late)
             {
                 // The next wait is for a due time after all this.
                 latency = wait.now(rt).since(cycle.due);
@@ -148,9 +157,6 @@ pub(crate) fn run_cycles<W: Wait>(
                 let before_end = |latency| schedule.after(cycle, latency).index.min(end);
                 ended.passed_over += before_end(latency).saturating_sub(before_end(sample.latency));
             }
-        } else if schedule.after(cycle, latency).index > limits.first_recorded {
-            // It passed the first recorded due time: that one's lateness follows from this wake-up.
-            log.push(rt, Sample { cycle: cycle.index, latency });
         }
         cycle = wait.next(rt, schedule, schedule.after(cycle, latency));
     }
@@ -284,6 +290,37 @@ mod tests {
     fn a_latency_above_the_limit_is_the_last() {
         assert_eq!(run_until(9, 0, 5, 8, &[Ok(9), Ok(10), Ok(0)]).0, [(0, 9), (1, 10)]);
         assert_eq!(run_until(9, 1, 4, 8, &[Ok(99), Ok(1), Ok(1)]).0, [(1, 1), (2, 1), (3, 0)], "not in the warm-up");
+        // From the first recorded due time on.
+        assert_eq!(run_until(9, 1, 4, 8, &[Ok(1_000_009)]).0, [(0, 1_000_009), (2, 0), (3, 0)]);
+        assert_eq!(run_until(9, 1, 4, 8, &[Ok(1_000_010)]).0, [(0, 1_000_010)]);
+    }
+
+    /// A watch of spikes above `above_ns`, armed, on pipes.
+    fn watch(above_ns: i64) -> Arc<crate::SpikeWatch> {
+        let ((_, marker), (_, on)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+        let [marker, on] = [marker, on].map(|pipe| std::fs::File::from(std::os::fd::OwnedFd::from(pipe)));
+        let (watch, _) = crate::SpikeWatch::new(marker, Some(on)).unwrap();
+        watch.set_above_ns(above_ns);
+        watch.arm();
+        watch
+    }
+
+    #[test]
+    fn a_wake_up_of_the_warm_up_is_a_spike_of_the_first_recorded_due_time() {
+        let schedule = Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
+        for (late, spikes) in [(2_000_100, vec![]), (2_000_101, vec![((1 << 40) + 2_000_000, 101)])] {
+            let lateness = [Ok(late)];
+            let clock = FakeKernel { now: Cell::new(0), lateness: RefCell::new(lateness.iter().copied()) };
+            let limits = Ends::of(std::iter::once(&(2..4))).limits(0, 2, Nanos(i64::MAX));
+            let watch = watch(100);
+            let (watcher, mut reader) = watch.watcher();
+            let (mut writer, _log) = sample_log(8);
+            let run = |rt: &RtSection<'_>| run_cycles(rt, &clock, &schedule, &limits, &mut writer, &mut Some(watcher));
+            assert_eq!(RtSection::enter(run).1, 0, "the measured loop allocates nothing");
+            let mut noted = Vec::new();
+            reader.drain(|late| noted.push((late.due.0, late.latency.0)));
+            assert_eq!(noted, spikes, "{late}");
+        }
     }
 
     #[test]
@@ -326,12 +363,7 @@ mod tests {
         }
         let schedule = Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
         let limits = Ends::of(std::iter::once(&(0..6))).limits(0, 0, Nanos(i64::MAX));
-        let ((_, marker), (_, on)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
-        let files = [marker, on].map(|pipe| std::fs::File::from(std::os::fd::OwnedFd::from(pipe)));
-        let [marker, on] = files;
-        let (watch, _wake_rx) = crate::SpikeWatch::new(marker, Some(on)).unwrap();
-        watch.set_above_ns(0);
-        watch.arm();
+        let watch = watch(0);
         let (watcher, mut late) = watch.watcher();
         let (mut writer, mut reader) = sample_log(8);
         let clock = SlowClock(Cell::new(0));

@@ -59,6 +59,12 @@ pub trait Wait {
         Ok(None)
     }
 
+    /// Whether a late wake-up misses the due times before it, as `punctual_model::Task::misses_when_late`. Asked of
+    /// wake-ups of the warm-up that passed the first recorded due time.
+    fn misses_when_late(&self) -> bool {
+        true
+    }
+
     /// Expirations that the kernel counted as overrun in the last wait. Called after a wake-up later than a period;
     /// before that there can be none.
     #[inline]

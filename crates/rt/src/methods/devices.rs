@@ -216,4 +216,8 @@ impl Wait for Timers {
     fn finish(&self, rt: &RtSection<'_>) -> Result<Option<Sample>, i32> {
         self.cobalt.as_ref().map_or(Ok(None), |thread| thread.finish(rt))
     }
+
+    fn misses_when_late(&self) -> bool {
+        false
+    }
 }

@@ -295,6 +295,11 @@ impl Wait for LoggerWait {
         self.triggers.close_all(|trigger| self.give_up(rt, &trigger));
         Ok(None)
     }
+
+    /// An answer with a number is that to its own trigger, however late.
+    fn misses_when_late(&self) -> bool {
+        !self.logger.line.has_numbers()
+    }
 }
 
 #[cfg(not(loom))]

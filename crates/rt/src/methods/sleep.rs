@@ -64,6 +64,10 @@ impl Wait for Relative {
         }
         .map(|()| Completion::Done)
     }
+
+    fn misses_when_late(&self) -> bool {
+        false
+    }
 }
 
 /// A timerfd, armed for each due time.

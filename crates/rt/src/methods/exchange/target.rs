@@ -122,4 +122,8 @@ impl Wait for TargetWait {
             Err(errno) => Err(errno),
         }
     }
+
+    fn misses_when_late(&self) -> bool {
+        false
+    }
 }
