@@ -162,11 +162,17 @@ impl Line {
     /// Time at which the kernel passed the last message to the network, ns of `CLOCK_REALTIME`, if available.
     #[inline]
     pub fn sent_at_ns(&self) -> Option<u64> {
+        self.empty_error_queue()?
+    }
+
+    /// The time stamp of the last entry of the error queue, which belongs to the last message, if it has one; `None` if
+    /// the queue was empty.
+    #[inline]
+    fn empty_error_queue(&self) -> Option<Option<u64>> {
         let Line::Udp { socket, .. } = self else { return None };
-        // The last time stamp belongs to the last message: those of earlier messages are discarded.
         let mut last = None;
         while let Ok(sent) = socket::receive(socket, &mut [], true) {
-            last = sent.at_ns;
+            last = Some(sent.at_ns);
         }
         last
     }
@@ -189,7 +195,7 @@ impl Line {
             Ready::Readable => Ok(true),
             Ready::Nothing => Ok(false),
             // A late transmit time stamp; left in the queue, it would end every further wait at once.
-            Ready::Error if self.sent_at_ns().is_some() => Ok(false),
+            Ready::Error if self.empty_error_queue().is_some() => Ok(false),
             Ready::Error => Ok(true),
         }
     }

@@ -74,24 +74,31 @@ pub fn receive(socket: &UdpSocket, bytes: &mut [u8], is_sent: bool) -> Result<Re
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error().raw_os_error().unwrap_or(0))?;
     // SAFETY: all zeroes is a valid sockaddr_storage, and the kernel has written one or nothing.
     let from = address(&unsafe { from.assume_init() });
-    Ok(Received { len, from, at_ns: time_in(&control.0, message.msg_controllen) })
+    Ok(Received { len, from, at_ns: time_in(&control.0, message.msg_controllen, size_of::<usize>()) })
 }
 
 /// The first of the three times of SCM_TIMESTAMPING, the software time stamp. Messages are parsed as bytes: a header of
-/// length, level and kind, then the content, each message at a multiple of 8 (cmsg(3) on 64 bits).
-fn time_in(control: &[u8], len: usize) -> Option<u64> {
+/// length, level and kind, then the content, each message at a multiple of `word`, the size of a length (cmsg(3)).
+fn time_in(control: &[u8], len: usize, word: usize) -> Option<u64> {
+    let long = |bytes: &[u8]| match bytes.len() {
+        4 => Some(u32::from_ne_bytes(bytes.try_into().ok()?).into()),
+        _ => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+    };
+    let header = word + 2 * size_of::<i32>();
     let mut rest = control.get(..len)?;
-    while let Some((head, content)) = rest.split_at_checked(16) {
-        let (length, kind) = head.split_at_checked(8)?;
-        let length = usize::try_from(u64::from_ne_bytes(length.try_into().ok()?)).ok()?;
+    while let Some((head, content)) = rest.split_at_checked(header) {
+        let (length, kind) = head.split_at_checked(word)?;
+        let length = usize::try_from(long(length)?).ok()?;
         let (level, kind) = kind.split_at_checked(4)?;
         let number = |bytes: &[u8]| Some(i32::from_ne_bytes(bytes.try_into().ok()?));
         if (number(level)?, number(kind)?) == (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) {
-            let field = |at: usize| Some(u64::from_ne_bytes(content.get(at..at + 8)?.try_into().ok()?));
-            let ns = field(0)?.checked_mul(1_000_000_000)?.checked_add(field(8)?)?;
+            // Three times of two numbers: of 4 bytes each where times of 32-bit programs are so.
+            let size = length.checked_sub(header)? / 6;
+            let ns = long(content.get(..size)?)?.checked_mul(1_000_000_000)?;
+            let ns = ns.checked_add(long(content.get(size..2 * size)?)?)?;
             return Some(ns).filter(|ns| *ns > 0);
         }
-        rest = rest.get(length.max(16).checked_next_multiple_of(8)?..)?;
+        rest = rest.get(length.max(header).checked_next_multiple_of(word)?..)?;
     }
     None
 }
@@ -151,7 +158,7 @@ mod tests {
         for (control, len) in
             [(&other[..], 64), (&other[..], 10), (&other[..], 0), (&[0; 32][..], 32), (&endless[..], 32)]
         {
-            assert_eq!(time_in(control, len), None);
+            assert_eq!([time_in(control, len, 8), time_in(control, len, 4)], [None; 2]);
         }
         let mut stamp = [0_u8; 64 + 24];
         stamp[..24].copy_from_slice(&other[..24]);
@@ -160,6 +167,18 @@ mod tests {
         stamp[36..40].copy_from_slice(&libc::SO_TIMESTAMPING.to_ne_bytes());
         stamp[40..48].copy_from_slice(&3_u64.to_ne_bytes());
         stamp[48..56].copy_from_slice(&7_u64.to_ne_bytes());
-        assert_eq!(time_in(&stamp, 88), Some(3_000_000_007));
+        assert_eq!(time_in(&stamp, 88, 8), Some(3_000_000_007));
+    }
+
+    #[test]
+    fn times_of_32_bits_have_numbers_of_either_size() {
+        let short = [3_u32, 7, 0, 0, 0, 0].map(u32::to_ne_bytes).concat();
+        let long = [3_u64, 7, 0, 0, 0, 0].map(u64::to_ne_bytes).concat();
+        for (numbers, length) in [(short, 36), (long, 60)] {
+            // Another message of 13 bytes before it: the next begins at a multiple of 4.
+            let heads = [13, 0, 41, 0, length, libc::SOL_SOCKET, libc::SO_TIMESTAMPING].map(i32::to_ne_bytes);
+            let bytes = [heads.concat(), numbers].concat();
+            assert_eq!(time_in(&bytes, bytes.len(), 4), Some(3_000_000_007), "{length}");
+        }
     }
 }
