@@ -9,6 +9,8 @@ use punctual_sys::{pipe, process, spawn};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -45,6 +47,8 @@ pub struct Suite {
     /// The beginning of an incomplete line.
     unread: Vec<u8>,
     has_ended: bool,
+    /// Whether it was waited for: its ID may belong to another process now.
+    is_reaped: bool,
     /// Time of reading the clock, ns.
     clock_ns: Option<u64>,
     measured: BTreeMap<u8, (u64, Vec<u64>)>,
@@ -72,6 +76,7 @@ impl Suite {
             stop,
             unread: Vec::new(),
             has_ended: false,
+            is_reaped: false,
             clock_ns: None,
             measured: BTreeMap::new(),
             skipped: BTreeMap::new(),
@@ -102,7 +107,8 @@ impl Suite {
         self.gate.write_all(&[1]).map_err(|err| CostError(format!("its process has exited: {err}")))
     }
 
-    /// Reads the next messages of the process; waits for at most `timeout`. Errors: the failure of the process.
+    /// Reads the next messages of the process; waits for at most `timeout`. Errors: the failure of the process, also
+    /// one that it could not report because it was killed.
     pub fn listen(&mut self, timeout: Duration) -> Result<SuiteEvent, CostError> {
         let failed = |err: io::Error| CostError(format!("cannot read from its process: {err}"));
         if self.has_ended {
@@ -124,7 +130,22 @@ impl Suite {
                 .map_err(|err| CostError(format!("invalid message from its process: {err}")))?;
             self.take(word)?;
         }
-        Ok(if self.has_ended { SuiteEvent::Everything } else { SuiteEvent::Something })
+        if !self.has_ended {
+            return Ok(SuiteEvent::Something);
+        }
+        if self.stop.get(0).is_none_or(|stop| stop.load(Relaxed) == 0) {
+            self.reap()?;
+        }
+        Ok(SuiteEvent::Everything)
+    }
+
+    /// Waits for the process, which has closed its pipe. Errors: it did not exit with status 0.
+    fn reap(&mut self) -> Result<(), CostError> {
+        let status =
+            spawn::wait_for(self.pid).map_err(|err| CostError(format!("cannot wait for its process: {err}")))?;
+        self.is_reaped = true;
+        let status = ExitStatus::from_raw(status);
+        if status.success() { Ok(()) } else { Err(CostError(format!("its process ended before its time: {status}"))) }
     }
 
     fn take(&mut self, word: SuiteMessage) -> Result<(), CostError> {
@@ -183,7 +204,52 @@ impl Suite {
 
 impl Drop for Suite {
     fn drop(&mut self) {
-        let _ = process::signal(self.pid, libc::SIGKILL);
-        let _ = spawn::wait_for(self.pid);
+        if !self.is_reaped {
+            let _ = process::signal(self.pid, libc::SIGKILL);
+            let _ = spawn::wait_for(self.pid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    #[expect(clippy::zombie_processes, reason = "the suite waits for it")]
+    fn a_process_that_fails_without_a_message_is_no_complete_suite() {
+        for (script, is_stopped, failure) in [
+            ("exit 0", false, None),
+            ("exit 3", false, Some("exit status: 3")),
+            ("kill -9 $$", false, Some("signal: 9 (SIGKILL)")),
+            ("exit 3", true, None),
+        ] {
+            let (words, words_tx) = io::pipe().unwrap();
+            let child = Command::new("sh").args(["-c", script]).stdout(words_tx).spawn().unwrap();
+            let mut suite = Suite {
+                pid: child.id(),
+                words,
+                gate: io::pipe().unwrap().1,
+                stop: SharedCounters::new(1).unwrap(),
+                unread: Vec::new(),
+                has_ended: false,
+                is_reaped: false,
+                clock_ns: None,
+                measured: BTreeMap::new(),
+                skipped: BTreeMap::new(),
+                _directory: Directory::new().unwrap(),
+            };
+            suite.stop.get(0).unwrap().store(u64::from(is_stopped), Relaxed);
+            let seen = loop {
+                match suite.listen(Waited::STEP) {
+                    Ok(SuiteEvent::Everything) => break None,
+                    Ok(_) => {}
+                    Err(CostError(reason)) => break Some(reason),
+                }
+            };
+            let failure = failure.map(|status| format!("its process ended before its time: {status}"));
+            assert_eq!((seen, suite.is_reaped), (failure, !is_stopped), "{script}");
+        }
     }
 }
