@@ -289,10 +289,18 @@ pub struct Trace {
     pub marks: MarkNames,
 }
 
+/// Most names of threads that are kept: programs without end may start threads without end.
+const MOST_NAMES: usize = 1 << 17;
+
+/// Whether the name of this thread has room among `names`.
+pub fn has_room_for_name(names: &HashMap<i32, String>, pid: i32) -> bool {
+    names.len() < MOST_NAMES || names.contains_key(&pid)
+}
+
 impl Trace {
     /// Notes what an event called a thread. The CPUs are read one after the other, so a later name may be known.
     pub fn note_name(&mut self, pid: i32, at_ns: u64, name: String) {
-        if self.named_ns.get(&pid).is_none_or(|known_ns| *known_ns <= at_ns) {
+        if self.named_ns.get(&pid).is_none_or(|known_ns| *known_ns <= at_ns) && has_room_for_name(&self.names, pid) {
             self.named_ns.insert(pid, at_ns);
             if self.names.get(&pid) != Some(&name) {
                 self.names.insert(pid, name);
@@ -368,4 +376,19 @@ pub(crate) fn softirq_name(number: u8) -> &'static str {
     const NAMES: [&str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     NAMES.get(usize::from(number)).copied().unwrap_or("?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_bounded_and_those_known_may_change() {
+        let mut trace = Trace::default();
+        let most = i32::try_from(MOST_NAMES).unwrap();
+        (1..=most + 1).for_each(|pid| trace.note_name(pid, 1, "sh".to_owned()));
+        trace.note_name(most, 2, "ls".to_owned());
+        assert_eq!((trace.names.len(), trace.named_ns.len()), (MOST_NAMES, MOST_NAMES));
+        assert_eq!([most, most + 1].map(|pid| trace.names.get(&pid).map(String::as_str)), [Some("ls"), None]);
+    }
 }

@@ -32,7 +32,7 @@ mod totals;
 mod untraced_gap;
 mod wording;
 
-pub use crate::events::{Context, CpuEvents, Event, MarkNames, Trace, What, flags, state};
+pub use crate::events::{Context, CpuEvents, Event, MarkNames, Trace, What, flags, has_room_for_name, state};
 pub use activation::explain_activation;
 pub use answers::{Answered, Answers};
 pub use case::Case;

@@ -6,7 +6,7 @@
 
 use crate::CellError;
 use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
-use punctual_analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
+use punctual_analysis::explain::{LanePiece, LaneState, Lanes, Trace, What, has_room_for_name};
 use punctual_ftrace::Decoder;
 use punctual_model::{
     CpuSet, GuestTids, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Order, OwnName, Owner, Policy,
@@ -251,7 +251,11 @@ impl Reader {
             self.instance.drain(cpu, page_bytes, &mut pages).map_err(|err| format!("the trace: {err}"))?;
             self.decoder.read(&mut trace, cpu, &pages);
         }
-        self.names.extend(std::mem::take(&mut trace.names));
+        for (pid, name) in trace.names.drain() {
+            if has_room_for_name(&self.names, pid) {
+                self.names.insert(pid, name);
+            }
+        }
         for (cpu, seen) in (0..).zip(trace.cpus) {
             // The first page after a gap is the first of this reading, too.
             let begin = seen.events.first().map(|event| event.at_ns).filter(|_| seen.is_cut);

@@ -3,15 +3,13 @@
 use super::late::LateOnes;
 use super::sleeps::UnseenCalls;
 use super::{Recording, Seen, Wanted};
-use crate::events::{CpuEvents, Event, Trace, What, state};
+use crate::events::{CpuEvents, Event, Trace, What, has_room_for_name, state};
 use crate::watch::{Finished, Settings, WatchedThreads};
 use punctual_model::Watch;
 use std::collections::{BTreeSet, HashMap};
 
 /// Late activations that are kept of one thread, where no thread was asked for.
 const MOST_OF_ONE: usize = 5;
-/// Names of threads that are kept.
-const MOST_NAMES: usize = 1 << 17;
 
 /// The first reading of a trace.
 pub(super) struct FirstReading<'a> {
@@ -117,7 +115,7 @@ impl<'a> FirstReading<'a> {
     fn add(&mut self, part: &mut Trace) {
         part.named_ns.clear();
         for (pid, name) in part.names.drain() {
-            if self.threads.names.len() < MOST_NAMES || self.threads.names.contains_key(&pid) {
+            if has_room_for_name(&self.threads.names, pid) {
                 if self.wanted.is_of_names() {
                     self.meant.insert(pid, self.wanted.watch.is_meant(&name));
                 }
