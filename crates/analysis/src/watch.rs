@@ -43,13 +43,13 @@ use chain::Chain;
 use open::Open;
 use packets::{Carrier, Packets};
 use punctual_model::{
-    Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, Order, SettingChange,
-    SleepTime, Span, TimeAccount, WatchSample, WatchedThread,
+    Censored, ChainRecord, CountedName, InterruptTime, OpenActivation, OpenKind, Order, SettingChange, SleepTime, Span,
+    TimeAccount, WatchSample, WatchedThread,
 };
 use refused::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use tally::{Sleeping, Sum};
+use tally::{Sleeping, Sum, times};
 use thread::Thread;
 use track::Doing;
 
@@ -104,6 +104,8 @@ pub(crate) fn late_above_ns(
 pub struct WatchedThreads {
     settings: Settings,
     threads: BTreeMap<i32, Thread>,
+    /// Threads beyond [`MOST_THREADS`], as many again.
+    left_out: BTreeSet<i32>,
     chain: Option<Chain>,
     /// Offsets of the other clocks from `CLOCK_MONOTONIC`, ns; positive when ahead.
     offsets: Vec<i64>,
@@ -129,6 +131,7 @@ impl WatchedThreads {
             marks: MarkNames::new(&settings.marks),
             settings,
             threads: BTreeMap::new(),
+            left_out: BTreeSet::new(),
             chain: (!chain.is_empty()).then(|| Chain::new(chain)),
             offsets: Vec::new(),
             occupants: Occupants::default(),
@@ -358,7 +361,16 @@ impl WatchedThreads {
         if self.threads.len() < MOST_THREADS {
             let settings = &self.settings;
             self.threads.entry(pid).or_insert_with(|| Thread::new(pid, seen_ns, settings));
+        } else if self.left_out.len() < MOST_THREADS && !self.threads.contains_key(&pid) {
+            self.left_out.insert(pid);
         }
+    }
+
+    /// The information that is missing because there were too many threads.
+    pub fn missing(&self) -> Option<String> {
+        let at_least = if self.left_out.len() < MOST_THREADS { "" } else { "at least " };
+        let n = Some(self.left_out.len()).filter(|n| *n > 0)?;
+        Some(format!("threads: {at_least}{n} more than {MOST_THREADS} were not watched"))
     }
 
     /// Each thread so far: its ID, the histogram of its response times, and the number of late activations.
@@ -577,22 +589,6 @@ fn doing(doing: Doing, named: impl Fn(i32) -> String) -> String {
 
 /// Priority of normal threads, nice 0, as the kernel counts.
 const USUAL_PRIORITY: i32 = 120;
-
-/// Sums by name, most time first.
-fn times(sums: impl Iterator<Item = (String, Sum)>, most: usize) -> Vec<NamedTime> {
-    let mut by_name: BTreeMap<String, NamedTime> = BTreeMap::new();
-    for (name, sum) in sums {
-        let empty = NamedTime { name: name.clone(), n: 0, total: Span(0), longest: Span(0) };
-        let one = by_name.entry(name).or_insert(empty);
-        one.n += sum.n;
-        one.total = Span(one.total.ns() + sum.total_ns);
-        one.longest = one.longest.max(Span(sum.longest_ns));
-    }
-    let mut all: Vec<NamedTime> = by_name.into_values().collect();
-    all.order_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
-    all.truncate(most);
-    all
-}
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use super::packet_stages::PacketStages;
 use super::period::PeriodFinder;
 use super::samples::{Sample, Samples, Settings};
 use crate::stats::quantile::quantile;
-use punctual_model::{Histogram, Period, Span, WatchSample, WatchedThread};
+use punctual_model::{Histogram, NamedTime, Order, Period, Span, WatchSample, WatchedThread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -49,6 +49,22 @@ impl Sum {
         self.total_ns += ns;
         self.longest_ns = self.longest_ns.max(ns);
     }
+}
+
+/// Sums by name, most time first.
+pub(super) fn times(sums: impl Iterator<Item = (String, Sum)>, most: usize) -> Vec<NamedTime> {
+    let mut by_name: BTreeMap<String, NamedTime> = BTreeMap::new();
+    for (name, sum) in sums {
+        let empty = NamedTime { name: name.clone(), n: 0, total: Span(0), longest: Span(0) };
+        let one = by_name.entry(name).or_insert(empty);
+        one.n += sum.n;
+        one.total = Span(one.total.ns() + sum.total_ns);
+        one.longest = one.longest.max(Span(sum.longest_ns));
+    }
+    let mut all: Vec<NamedTime> = by_name.into_values().collect();
+    all.order_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
+    all.truncate(most);
+    all
 }
 
 /// Mean and variance of numbers, one by one (Welford).

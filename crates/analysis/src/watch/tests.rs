@@ -3,6 +3,7 @@
 use super::script::{ME, OTHER, Script};
 use super::*;
 use crate::events::{Context, flags};
+use punctual_model::NamedTime;
 use syscalls::Sysno;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -133,6 +134,20 @@ fn events_before_the_waits_are_known_are_bounded_in_sum() {
         threads.take(&vec![(0, event); LEAST_EARLY + 10]);
     }
     assert_eq!(threads.threads.values().map(|thread| thread.early.len()).sum::<usize>(), MOST_EARLY);
+}
+
+#[test]
+fn threads_beyond_the_most_are_counted() {
+    let mut threads = WatchedThreads::new(Settings::default(), &[]);
+    let add = |threads: &mut WatchedThreads, pids: std::ops::Range<i32>| pids.for_each(|pid| threads.add(pid, 0));
+    let most = i32::try_from(MOST_THREADS).unwrap();
+    add(&mut threads, 1..most + 1);
+    add(&mut threads, most..most + 1);
+    assert_eq!(threads.missing(), None);
+    add(&mut threads, most..most + 3);
+    assert_eq!(threads.missing().unwrap(), "threads: 2 more than 4096 were not watched");
+    add(&mut threads, 1..3 * most);
+    assert_eq!(threads.missing().unwrap(), "threads: at least 4096 more than 4096 were not watched");
 }
 
 #[test]
