@@ -259,22 +259,18 @@ impl Instance {
     /// because a thread has ended.
     pub(crate) fn follow(&mut self, pids: &[i32]) -> Result<(), TraceError> {
         self.write("options/event-fork", "1")?;
-        self.write_pids(pids, true)
+        self.follow_also(pids)
     }
 
-    /// As [`Instance::follow`], of these threads besides those so far. Errors: as [`Instance::follow`].
+    /// As [`Instance::follow`], of these threads besides those so far: without a list, if only for a moment, the kernel
+    /// traces all threads. It takes off those that end. Errors: as [`Instance::follow`].
     pub(crate) fn follow_also(&mut self, pids: &[i32]) -> Result<(), TraceError> {
-        self.write_pids(pids, false)
-    }
-
-    fn write_pids(&self, pids: &[i32], anew: bool) -> Result<(), TraceError> {
         // A write is a command of its own, of less than a page.
-        for (index, some) in pids.chunks(256).enumerate() {
+        for some in pids.chunks(256) {
             let text = some.iter().map(i32::to_string).collect::<Vec<_>>().join("\n");
             let path = self.dir.join("set_event_pid");
-            let mut options = OpenOptions::new();
-            let options = if index == 0 && anew { options.write(true).truncate(true) } else { options.append(true) };
-            let written = options.open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+            let written =
+                OpenOptions::new().append(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
             written.map_err(TraceError::file(path))?;
         }
         Ok(())

@@ -34,6 +34,12 @@ impl Targets {
         Targets { tids }
     }
 
+    /// The threads that `before` has not, as the kernel numbers them.
+    pub(super) fn new_since(&self, before: &Targets) -> Vec<i32> {
+        let new = self.tids.iter().filter(|tid| before.tids.binary_search(tid).is_err());
+        new.filter_map(|tid| i32::try_from(*tid).ok()).collect()
+    }
+
     /// The error where there is nothing to watch, in one line.
     pub(super) fn none(watch: &Watch) -> String {
         let (whole, remedy) = match &watch.target {
@@ -53,4 +59,19 @@ impl Targets {
 /// Processes for which `is_meant` holds.
 fn having(is_meant: impl Fn(u32) -> bool) -> Vec<u32> {
     punctual_host::processes().into_iter().filter(|pid| is_meant(*pid)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_threads_are_those_that_were_not_there() {
+        let targets = |tids: &[u32]| Targets { tids: tids.to_vec() };
+        for (now, before, new) in
+            [(&[][..], &[1][..], &[][..]), (&[1], &[1], &[]), (&[1, 2, 9], &[2, 5], &[1, 9]), (&[7], &[], &[7])]
+        {
+            assert_eq!(targets(now).new_since(&targets(before)), new, "{now:?} {before:?}");
+        }
+    }
 }

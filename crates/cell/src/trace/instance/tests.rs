@@ -82,6 +82,9 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
     let events = || trace.cpus.iter().flat_map(|cpu| &cpu.events);
     assert_eq!(events().filter(|event| event.what == punctual_analysis::explain::What::Mark).count(), 1);
     assert!(events().any(|event| matches!(event.what, punctual_analysis::explain::What::Switch { .. })));
+    [pid, 1].iter().for_each(|pid| instance.follow(&[*pid]).unwrap());
+    let followed = instance.read("set_event_pid").unwrap();
+    assert!([pid, 1].iter().all(|pid| followed.lines().any(|line| line == pid.to_string())), "{followed}");
     drop(marker);
     drop(instance);
     assert!(!dir.exists());

@@ -27,10 +27,10 @@ impl Reader {
             }
         } else {
             let now = Targets::find(&self.watch);
-            if now != self.targets && !now.tids.is_empty() {
-                let pids: Vec<i32> = now.tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
-                // One that has just ended is left out at the next look.
-                let _ = self.instance.follow(&pids);
+            if now != self.targets
+                && !now.tids.is_empty()
+                && self.instance.follow_also(&now.new_since(&self.targets)).is_ok()
+            {
                 self.targets = now;
             }
             watched = self.targets.tids.clone();
