@@ -293,7 +293,7 @@ impl Explainer {
 }
 
 /// Starts a thread that runs `run` on what is sent to it; it ends when nothing is.
-fn waiting<T: Send + 'static, R: Send + 'static>(
+pub(super) fn waiting<T: Send + 'static, R: Send + 'static>(
     name: OwnName,
     run: fn(T) -> R,
 ) -> io::Result<(Sender<T>, JoinHandle<Option<R>>)> {

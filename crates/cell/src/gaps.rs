@@ -1,6 +1,6 @@
 //! Explanation of the gaps of threads that never wait: the trace is never stopped, and every gap is explained.
 
-use crate::explainer::{MeasuredThread, kernel_pid, name_measured, taker};
+use crate::explainer::{MeasuredThread, kernel_pid, name_measured, taker, waiting};
 use crate::trace::{Instance, PageSource, StackRequest, TraceError};
 use crate::worst_spikes::WorstSpikes;
 use punctual_analysis::explain::{Below, Case, Facts, Subject, Taker, Trace, WaitsFor, is_silent};
@@ -12,7 +12,8 @@ use punctual_model::{
 use punctual_rt::{LateReader, LateWakeup, SpikeWatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Interval of reading: the kernel keeps 4 MiB of events meanwhile.
@@ -37,7 +38,9 @@ pub(super) struct GapExplainer {
     is_over: Arc<AtomicBool>,
     /// `Some` until the gaps are followed.
     ready: Option<(Instance, Option<Decoder>)>,
-    thread: Option<JoinHandle<(ExplainRecord, Instance)>>,
+    /// `Some` from the start of the thread until it gets what it is to do.
+    begun: Option<(Sender<GapReader>, BelowKernel)>,
+    thread: Option<JoinHandle<Option<(ExplainRecord, Instance)>>>,
     /// `Some` at the end.
     instance: Option<Instance>,
 }
@@ -58,6 +61,7 @@ impl GapExplainer {
             symbols: KernelSymbols::read(),
             is_over: Arc::default(),
             ready: Some((Instance::create()?, None)),
+            begun: None,
             thread: None,
             instance: None,
         })
@@ -79,21 +83,25 @@ impl GapExplainer {
         instance.start()
     }
 
-    /// Explains the gaps of `measured` from now on, of threads on `cpus`, in a cell that begins at `started`. Errors:
-    /// when no thread can be started.
-    pub(super) fn follow(
-        &mut self,
-        started: MonoTime,
-        cpus: &CpuSet,
-        measured: Vec<(MeasuredThread, LateReader)>,
-    ) -> Result<(), TraceError> {
-        let Some((mut instance, Some(decoder))) = self.ready.take() else { return Ok(()) };
+    /// Starts the thread that explains the gaps of threads on `cpus`. Takes as long as the machine lets it, so the due
+    /// times are chosen afterwards. Errors: when no thread can be started.
+    pub(super) fn begin(&mut self, cpus: &CpuSet) -> Result<(), TraceError> {
+        let (to_reader, thread) = waiting(OwnName::Explain, GapReader::run).map_err(TraceError::Process)?;
+        (self.begun, self.thread) = (Some((to_reader, BelowKernel::begin(cpus))), Some(thread));
+        Ok(())
+    }
+
+    /// Explains the gaps of `measured` from their first one on, in a cell that begins at `started`.
+    pub(super) fn follow(&mut self, started: MonoTime, measured: Vec<(MeasuredThread, LateReader)>) {
+        let Some((to_reader, below)) = self.begun.take() else { return };
+        let Some((mut instance, Some(decoder))) = self.ready.take() else { return };
         let (measured, logs): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
         let missing = std::mem::take(&mut instance.missing);
         let reader = GapReader {
             pages: vec![Vec::new(); instance.n_cpus()],
             is_cut: false,
             kept: WorstSpikes::new(&self.request, instance.layouts().clone(), Vec::new()),
+            missing,
             instance,
             decoder,
             facts: self.facts,
@@ -103,18 +111,18 @@ impl GapExplainer {
             measured,
             logs,
             symbols: std::mem::take(&mut self.symbols),
-            below: BelowKernel::begin(cpus),
+            below,
             events: 0,
         };
-        let thread = Builder::new().name(OwnName::Explain.to_string()).spawn(move || reader.run(missing));
-        self.thread = Some(thread.map_err(TraceError::Process)?);
-        Ok(())
+        // A thread that has ended meanwhile has panicked, which `finish` finds out.
+        let _ = to_reader.send(reader);
     }
 
     /// Stops the thread, and returns the explanations; `None` if none was started, or it panicked.
     pub(super) fn finish(&mut self) -> Option<ExplainRecord> {
         self.is_over.store(true, Relaxed);
-        let (record, instance) = self.thread.take()?.join().ok()?;
+        self.begun = None;
+        let (record, instance) = self.thread.take()?.join().ok().flatten()?;
         self.instance = Some(instance);
         Some(record)
     }
@@ -143,11 +151,12 @@ struct GapReader {
     symbols: KernelSymbols,
     below: BelowKernel,
     kept: WorstSpikes,
+    missing: Vec<String>,
     events: u64,
 }
 
 impl GapReader {
-    fn run(mut self, missing: Vec<String>) -> (ExplainRecord, Instance) {
+    fn run(mut self) -> (ExplainRecord, Instance) {
         // Without the permission, this thread keeps its policy and reads later.
         let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         let before = punctual_sys::usage::thread().ok();
@@ -163,7 +172,7 @@ impl GapReader {
             .zip(punctual_sys::usage::thread().ok())
             .map(|(before, after)| punctual_sys::usage::since(&before, &after));
         let lost: u64 = self.logs.iter().map(LateReader::lost).sum();
-        let record = self.kept.record(missing);
+        let record = self.kept.record(self.missing);
         let record = ExplainRecord {
             spikes: record.spikes + lost,
             not_covered: record.not_covered + lost,

@@ -7,7 +7,6 @@ use super::measurers::{Measurement, Measurers, Window};
 use super::observed::Observed;
 use super::on_spike::OnSpike;
 use super::steps::Steps;
-use super::trace::TraceError;
 use super::{CellError, link, prepared::Prepared};
 use punctual_host::HostFs;
 use punctual_model::{
@@ -140,7 +139,7 @@ impl Threads {
     }
 
     /// Explains late wake-ups from now on, if requested.
-    fn follow(&mut self) -> Result<(), TraceError> {
+    fn follow(&mut self) {
         let first_due = self.schedule.first_due;
         let measured = |member: &mut Member| {
             let late = member.late.take()?;
@@ -157,10 +156,27 @@ impl Threads {
         let measured: Vec<_> = self.team.members.iter_mut().filter_map(measured).collect();
         match (&mut self.explainer, &mut self.gaps) {
             (Some(explainer), _) => explainer.follow(&self.cell.task, self.window.started, measured),
-            (None, Some(gaps)) => return gaps.follow(self.window.started, &self.cell.cpus, measured),
+            (None, Some(gaps)) => gaps.follow(self.window.started, measured),
             (None, None) => {}
         }
-        Ok(())
+    }
+
+    /// Chooses the due times from now on, and begins the tables for them.
+    fn choose_due_times(&mut self) {
+        let cell = &self.cell;
+        let (mono, now) = (punctual_sys::clock::monotonic(), self.now());
+        // Two readings of one clock would differ by the time between them.
+        let mono = if cell.task.clock() == ClockId::Monotonic { MonoTime(now.0) } else { mono };
+        self.schedule.first_due = first_due(now, lead_of(cell), cell.conditions.align);
+        let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
+        let end = |member: &Member| {
+            let after = schedule_of(member, self.schedule.first_due).cycle(member.spec.cycles.end);
+            MonoTime(mono.0.wrapping_add_signed(after.due.since(now).0))
+        };
+        let started = due(cell.first_cycle());
+        self.window = Window { started, ends: self.team.members.iter().map(end).max().unwrap_or(started) };
+        let collector = |member: &Member| Collector::of_thread(cell, schedule_of(member, self.schedule.first_due));
+        self.collectors = self.team.members.iter().map(collector).collect();
     }
 
     /// Sets the spike threshold where the cell has none: twice the p99 of the worst CPU.
@@ -384,31 +400,30 @@ fn lead_of(cell: &Cell) -> Span {
 
 impl Measurers for Threads {
     fn release(&mut self) -> Result<Window, CellError> {
-        let cell = &self.cell;
-        let lead = lead_of(cell);
         // On a busy machine this takes long; due times that passed meanwhile would be missed.
-        self.explainer.as_mut().map_or(Ok(()), |explainer| explainer.begin(&cell.cpus))?;
-        let (mono, now) = (punctual_sys::clock::monotonic(), self.now());
-        // Two readings of one clock would differ by the time between them.
-        let mono = if cell.task.clock() == ClockId::Monotonic { MonoTime(now.0) } else { mono };
-        self.schedule.first_due = first_due(now, lead, cell.conditions.align);
-        let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
-        let end = |member: &Member| {
-            let after = schedule_of(member, self.schedule.first_due).cycle(member.spec.cycles.end);
-            MonoTime(mono.0.wrapping_add_signed(after.due.since(now).0))
-        };
-        let started = due(cell.first_cycle());
-        self.window = Window { started, ends: self.team.members.iter().map(end).max().unwrap_or(started) };
-        let collector = |member: &Member| Collector::of_thread(cell, schedule_of(member, self.schedule.first_due));
-        self.collectors = self.team.members.iter().map(collector).collect();
+        self.explainer.as_mut().map_or(Ok(()), |explainer| explainer.begin(&self.cell.cpus))?;
+        self.gaps.as_mut().map_or(Ok(()), |gaps| gaps.begin(&self.cell.cpus))?;
         let observed = |member: &Member| Observed {
             policy: Some(member.policy),
             cpus: Some(member.cpus.clone()),
             changes: Vec::new(),
         };
         self.observed = self.team.members.iter().map(observed).collect();
-        self.follow()?;
+        self.choose_due_times();
+        if self.explainer.is_some() {
+            self.follow();
+        }
+        while self.now() >= self.schedule.cycle(self.cell.first_cycle()).due {
+            if self.explainer.is_some() {
+                return Err(CellError::LateRelease);
+            }
+            self.choose_due_times();
+        }
         self.team.release(self.schedule.first_due);
+        // Their gaps so far are in the log and in the trace.
+        if self.gaps.is_some() {
+            self.follow();
+        }
         Ok(self.window)
     }
 
