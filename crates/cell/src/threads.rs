@@ -20,6 +20,7 @@ use punctual_sys::cobalt::ThreadCounters;
 use punctual_sys::counter::Counter;
 use punctual_sys::guest_ports::MOVABLE_VARIABLE;
 use punctual_workload::link::{Fate, LinkMonitor};
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -237,7 +238,7 @@ impl Threads {
         // A thread that never waits has gaps, and nothing else is due.
         let cycles_due = match self.cell.task.is_noise() {
             true => recorded + lost + open_cycles,
-            false => collector.end().saturating_sub(first),
+            false => cycles_due(first..collector.end(), recorded, lost),
         };
         if let Some(link) = link.as_ref().filter(|_| ended.is_none()) {
             // The length of the wait is unknown for those still on their way when the thread cannot be waited for.
@@ -310,6 +311,13 @@ fn cobalt_record(outcome: CobaltOutcome) -> CobaltRecord {
     let ThreadCounters { mode_switches, context_switches, system_calls, page_faults, .. } = outcome.counters;
     let reason = outcome.reason.map(SwitchReason::of_number);
     CobaltRecord { mode_switches, context_switches, system_calls, page_faults: page_faults.into(), reason }
+}
+
+/// Due times of a thread with `cycles`, which end with the last sample in the log where the cell was stopped: lost
+/// samples may be of later ones.
+fn cycles_due(cycles: Range<u64>, recorded: u64, lost: u64) -> u64 {
+    let due = cycles.end.saturating_sub(cycles.start);
+    if lost > 0 { due.max(recorded + lost) } else { due }
 }
 
 /// The due times of a thread, where those of the team begin at `first_due`.
@@ -519,6 +527,15 @@ mod tests {
             lead_of(&Cell { task, period, ..punctual_analysis::testing::cell("none", "other") })
         };
         assert_eq!((of("timerfd"), of("deadline")), (LEAD, Span(LEAD.ns() + 20_000_000)));
+    }
+
+    #[test]
+    fn lost_samples_were_due_also_after_the_last_in_the_log() {
+        for (cycles, recorded, lost, due) in
+            [(5..9, 4, 0, 4), (5..9, 2, 0, 4), (5..9, 2, 2, 4), (5..9, 4, 1, 5), (5..9, 4, 7, 11), (5..9, 5, 0, 4)]
+        {
+            assert_eq!(cycles_due(cycles, recorded, lost), due, "{recorded} {lost}");
+        }
     }
 
     #[test]
