@@ -73,6 +73,8 @@ impl Measurers for Costs {
     fn stop(&mut self) {
         self.suite.stop();
         self.has_stopped = true;
+        // What stops this process by a signal may have sent it to all processes.
+        self.failed = None;
     }
 
     fn collect(&mut self, _: &mut Option<SampleWriter>) -> Result<(), CellError> {
