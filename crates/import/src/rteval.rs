@@ -9,6 +9,9 @@ use roxmltree::Node;
 
 /// Unit of rteval's values: microseconds (`unit="us"`).
 const UNIT_NS: u64 = 1_000;
+/// From this version on, cyclictest's own maximum is read, and no core reported if it is beyond the histogram. 2.x read
+/// the rows only, as do unknown versions for all that is known (rteval/modules/measurement/cyclictest.py).
+const READS_MAXIMUM: (u32, u32) = (3, 7);
 
 /// Parses a whole report: one measurement for each tool that rteval ran.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> {
@@ -45,16 +48,24 @@ fn text_of<'a>(root: Node<'a, '_>, name: &str) -> Option<&'a str> {
     root.descendants().find(|node| node.has_tag_name(name))?.text().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Remarks on what rteval leaves out of its report.
-fn remarks_on(threads: &[ImportedThread], is_timerlat: bool) -> Vec<String> {
+/// Whether rteval takes the rows of cyclictest's histogram for all of its samples.
+fn reads_rows_only(version: Option<&str>) -> bool {
+    let mut parts = version.unwrap_or_default().split('.').map(|part| part.parse::<u32>().ok());
+    let version = parts.next().flatten().zip(parts.next().flatten());
+    version.is_none_or(|version| version < READS_MAXIMUM)
+}
+
+/// Remarks on what rteval leaves out of its report; `drops` says whether it drops samples beyond the histogram.
+fn remarks_on(threads: &[ImportedThread], is_timerlat: bool, drops: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if is_timerlat {
         remarks.push("rteval adds interrupt, thread and user latencies of timerlat into one distribution".to_owned());
-        remarks.push(
-            "rteval drops samples beyond timerlat's histogram without their number: its maximum may be \
-             too small"
-                .to_owned(),
-        );
+    }
+    if drops {
+        let tool = if is_timerlat { "timerlat" } else { "cyclictest" };
+        remarks.push(format!(
+            "rteval drops samples beyond {tool}'s histogram without their number: its maximum may be too small"
+        ));
     }
     if threads.iter().any(|thread| thread.samples != thread.histogram.as_ref().map(|histogram| histogram.n)) {
         remarks
@@ -69,13 +80,17 @@ fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, ParseErr
     let command_line = node.attribute("command_line").unwrap_or_default();
     let is_timerlat = node.has_tag_name("timerlat");
     let cores: Vec<_> = node.children().filter(|child| child.has_tag_name("core")).collect();
-    // rtla omits samples beyond the histogram, so rteval does not know their number.
-    let entries = option(command_line, "-E", "--entries").and_then(|n| n.parse::<i64>().ok()).filter(|_| is_timerlat);
+    // rtla omits samples beyond the histogram, and old versions skip cyclictest's lines about them, so rteval does not
+    // know their number.
+    let drops = is_timerlat || reads_rows_only(report.version);
+    let [short, long] = if is_timerlat { ["-E", "--entries"] } else { ["-h", "--histogram"] };
+    let entries = option(command_line, short, long).and_then(|n| n.parse::<i64>().ok()).filter(|_| drops);
+    let entries = entries.or((drops && !is_timerlat).then_some(0));
     let threads: Vec<_> = cores.iter().map(|core| of_core(*core, entries)).collect::<Result<_, _>>()?;
     if threads.is_empty() {
         return Err(ParseError::at(line(node), format!("<{}> has no <core>", node.tag_name().name())));
     }
-    let remarks = remarks_on(&threads, is_timerlat);
+    let remarks = remarks_on(&threads, is_timerlat, drops);
     let count = u32::try_from(threads.len()).unwrap_or(u32::MAX);
     let asked = asked_there(command_line, count);
     let priorities: Vec<Option<u32>> = cores.iter().map(|core| core.attribute("priority")?.parse().ok()).collect();

@@ -326,6 +326,26 @@ fn no_noise_is_a_result_only_of_a_whole_file_of_osnoise() {
     assert_eq!(refused(&text.replace("osnoise", "timerlat")), none);
 }
 
+/// Old versions of rteval take the rows of cyclictest's histogram for all samples.
+#[test]
+fn rteval_may_drop_samples_of_cyclictest_in_old_versions() {
+    let text = std::fs::read_to_string(fixture("rteval-cyclictest.xml")).unwrap();
+    for (version, command, at_least_ns) in [
+        (" version=\"3.7\"", "-h 3500", None),
+        (" version=\"3.10\"", "-h 3500", None),
+        (" version=\"2.14\"", "-h 2000", Some(2_000_000)),
+        (" version=\"3.6\"", "-h 3500", Some(3_500_000)),
+        ("", "", Some(0)),
+    ] {
+        let text = text.replace(" version=\"3.7\"", version).replace("-h 3500", command);
+        let imported = super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
+        let beyond = at_least_ns.map(|at_least_ns| punctual_model::Beyond { samples: None, at_least_ns });
+        assert!(imported.threads.iter().all(|thread| thread.beyond == beyond), "{version}: {:?}", imported.threads);
+        let is_drop = |remark: &String| remark.starts_with("rteval drops samples beyond cyclictest's histogram");
+        assert_eq!(imported.remarks.iter().any(is_drop), beyond.is_some(), "{version}");
+    }
+}
+
 /// Inputs of 1 MB that would take minutes of CPU time if the cost were quadratic.
 #[test]
 fn large_files_are_read_or_refused_in_linear_time() {
