@@ -164,11 +164,16 @@ impl Parsed {
             ("overflows", "Histogram Overflows:"),
             ("missed", "Missed Cycles:"),
         ];
+        if self.has_histogram && text.trim_end() == "Histogram" {
+            return Err(ParseError::several(line));
+        }
         self.has_histogram |= text.starts_with("Histogram");
         if let Some((key, _)) = FOOTER_LABELS.iter().find(|(_, start)| text.starts_with(start)) {
             let values = text.split_once(':').map_or("", |(_, values)| values);
             let values = values.split_ascii_whitespace().map(|word| number(word, line, "number"));
-            self.feet.insert(key, values.collect::<Result<_, _>>()?);
+            if self.feet.insert(key, values.collect::<Result<_, _>>()?).is_some() {
+                return Err(ParseError::several(line));
+            }
         } else if let Some(policies) = text.strip_prefix("Policies:") {
             self.reported = one_policy(policies.split_ascii_whitespace().map(Some));
         } else if let Some(value) = text.strip_prefix("Break value:") {

@@ -46,6 +46,11 @@ impl ParseError {
         ParseError { line: None, reason: cut(&reason.into(), MAX_REASON) }
     }
 
+    /// A second result begins at this line: the counts of both would be mixed.
+    pub(super) fn several(line: usize) -> ParseError {
+        ParseError::at(line, "several results in one file; import them one by one")
+    }
+
     /// The error in this file.
     pub(super) fn of(self, path: &Path) -> ImportError {
         ImportError::ParseError {

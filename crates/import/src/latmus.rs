@@ -102,6 +102,7 @@ impl Parsed {
             "avg latency" => self.mean_ns = Some(us(value, line)?),
             "max latency" => self.max_ns = Some(us(value, line)?),
             "OVERRUNS" => self.overruns = number(value, line, "number of overruns")?,
+            "sample count" if self.samples.is_some() => return Err(ParseError::several(line)),
             "sample count" => self.samples = Some(number(value, line, "number of samples")?),
             _ => {}
         }

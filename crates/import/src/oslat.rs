@@ -137,6 +137,7 @@ impl Parsed {
         let numbers = || values.split_whitespace().map(|field| us(field, line)).collect::<Result<Vec<_>, _>>();
         match key.trim() {
             "Thread priority" => self.priority = values.split_whitespace().last().and_then(|word| word.parse().ok()),
+            "Core" if !self.cpus.is_empty() => return Err(ParseError::several(line)),
             "Core" => {
                 self.cpus = values.split_whitespace().map(|cpu| number(cpu, line, "CPU")).collect::<Result<_, _>>()?;
                 self.columns.clear();

@@ -27,7 +27,7 @@ const UNITS_NS: [(&str, u64); 2] = [("microseconds", 1_000), ("nanoseconds", 1)]
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> {
     let mut tool = "";
     let (mut unit_ns, mut measured, mut series, mut remarks) = (None, None, Vec::<Series>::new(), Vec::new());
-    let (mut has_index, mut is_stopped, mut is_whole) = (false, false, false);
+    let (mut has_index, mut is_stopped, mut is_whole, mut has_sums) = (false, false, false, false);
     // Value after the last row, even if that row is all zeros.
     let mut end = 0;
     for (line, text) in numbered(text) {
@@ -50,7 +50,11 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> 
         is_stopped |= text.contains("hit stop tracing");
         let mut words = text.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
-        if first == "Index" {
+        if first == "Index" && has_index {
+            return Err(ParseError::several(line));
+        } else if has_sums {
+            continue;
+        } else if first == "Index" {
             series = words.map(|word| head(word, line)).collect::<Result<_, _>>()?;
             has_index = true;
         } else if let Some(foot) = FOOTER_LABELS.into_iter().find(|foot| first.strip_suffix(':') == Some(foot)) {
@@ -58,7 +62,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> 
             is_whole |= foot == "max";
         } else if first == "ALL:" {
             // The same values, summed up.
-            break;
+            has_sums = true;
         } else if has_index && first.starts_with(|c: char| c.is_ascii_digit()) {
             end = end.max(row(&mut series, first, words, line)?.saturating_add(1));
         } else if !text.contains(' ') || first.starts_with(|c: char| c.is_ascii_digit()) {

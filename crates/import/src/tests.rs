@@ -326,6 +326,24 @@ fn no_noise_is_a_result_only_of_a_whole_file_of_osnoise() {
     assert_eq!(refused(&text.replace("osnoise", "timerlat")), none);
 }
 
+#[test]
+fn several_results_in_one_file_are_refused() {
+    for (name, first) in [
+        ("cyclictest-h.txt", "# Histogram"),
+        ("cyclictest-h-2.7.txt", "# Histogram"),
+        ("oslat.txt", "        Core:"),
+        ("rtla-timerlat.txt", "Index"),
+        ("rtla-osnoise-none.txt", "Index"),
+        ("xenomai-latency.txt", "RTT|"),
+        ("latmus-plot.txt", "# sample count"),
+    ] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap();
+        let line = text.lines().position(|line| line.starts_with(first)).unwrap() + text.lines().count() + 1;
+        let expected = format!("{line}: several results in one file; import them one by one");
+        assert_eq!(refused(&text.repeat(2)), expected, "{name}");
+    }
+}
+
 /// Old versions of rteval take the rows of cyclictest's histogram for all samples.
 #[test]
 fn rteval_may_drop_samples_of_cyclictest_in_old_versions() {

@@ -91,6 +91,10 @@ impl Parsed {
     fn line(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
         let mut fields = text.split('|').map(str::trim);
         match fields.next().unwrap_or_default() {
+            // RTS is the last line of a result.
+            "RTT" | "RTD" | "RTS" if self.result.is_some_and(|result| result.mean_ns.is_some()) => {
+                return Err(ParseError::several(line));
+            }
             "RTT" => {
                 let last = fields.next_back().filter(|last| !last.is_empty());
                 self.title.take(last.or_else(|| text.split('|').nth(1)).unwrap_or_default());
