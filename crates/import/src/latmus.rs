@@ -62,7 +62,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
         threads: vec![ImportedThread {
             cpu: parsed.cpu,
             number: parsed.cpu.unwrap_or(0),
-            samples: Some(known),
+            samples: Some(known.max(parsed.samples.unwrap_or(0))),
             histogram: Some(parsed.column.histogram(UNIT_NS)?),
             beyond,
             min_ns: parsed.min_ns,

@@ -228,7 +228,7 @@ fn one(series: &Series, (unit_ns, end): (u64, u64), remarks: &mut Vec<String>) -
     Ok(ImportedThread {
         number: *cpu,
         cpu: Some(*cpu),
-        samples: Some(known),
+        samples: Some(known.max(counted.unwrap_or(0))),
         histogram: Some(column.histogram_from(unit_ns, scaled("min")?)?),
         beyond: over.filter(|n| *n > 0).map(|n| Beyond { samples: Some(n), at_least_ns: least_ns }),
         min_ns: scaled("min")?.filter(|_| has_samples),

@@ -364,6 +364,19 @@ fn rteval_may_drop_samples_of_cyclictest_in_old_versions() {
     }
 }
 
+#[test]
+fn samples_that_a_tool_counted_and_the_file_lacks_are_missing() {
+    for (name, from, to, missing) in [
+        ("latmus-plot.txt", "# sample count: 59997", "# sample count: 60000", [3].as_slice()),
+        ("rtla-timerlat.txt", "count:   100000    100000", "count:   100005     99999", &[5, 0, 0, 0, 0, 0]),
+    ] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap().replacen(from, to, 1);
+        let all = super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap();
+        let found: Vec<u64> = all.iter().flat_map(|one| &one.threads).map(ImportedThread::missing).collect();
+        assert_eq!(found, missing, "{name}");
+    }
+}
+
 /// Inputs of 1 MB that would take minutes of CPU time if the cost were quadratic.
 #[test]
 fn large_files_are_read_or_refused_in_linear_time() {
