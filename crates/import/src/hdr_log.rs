@@ -17,6 +17,8 @@ use std::io::Read as _;
 const MAX_UNPACKED: u64 = 1 << 23;
 /// Limit of tags; each has its own histograms.
 const MAX_TAGS: usize = 1_024;
+/// Limit of the buckets of all slices of all tags, 16 bytes each: 64 MB.
+const MAX_BUCKETS: usize = 1 << 22;
 /// Intervals of a year in seconds are from times since 1970, not since the start of the log.
 const YEAR_S: f64 = 365.0 * 86_400.0;
 
@@ -35,6 +37,8 @@ struct Series {
     longest_gap_s: f64,
     overlaps: usize,
     n: u64,
+    /// Buckets of all slices.
+    buckets: usize,
 }
 
 /// Parses a whole log: a measurement for each tag.
@@ -42,6 +46,7 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Vec
     let (mut start_s, mut base_s, mut digits, mut version) = (None, None, 5, None);
     let mut tool = "HdrHistogram log";
     let mut unit = stated.unit;
+    let mut buckets = 0_usize;
     let mut all: BTreeMap<&str, Series> = BTreeMap::new();
     for (line, text) in numbered(text) {
         if let Some(rest) = text.strip_prefix("#[") {
@@ -79,7 +84,13 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Vec
         if all.len() == MAX_TAGS && !all.contains_key(tag) {
             return Err(ParseError::at(line, format!("more tags than {MAX_TAGS}")));
         }
-        all.entry(tag).or_default().add(start, length, decoded.histogram, line)?;
+        let series = all.entry(tag).or_default();
+        buckets -= series.buckets;
+        series.add(start, length, decoded.histogram, line)?;
+        buckets += series.buckets;
+        if buckets > MAX_BUCKETS {
+            return Err(ParseError::at(line, format!("its histograms have more than {MAX_BUCKETS} buckets")));
+        }
     }
     if all.is_empty() {
         return Err(ParseError::of_file("no interval in the HdrHistogram log: nothing was measured"));
@@ -143,10 +154,13 @@ impl Series {
             if self.slices.len() == 2 * samples::SLICES {
                 self.halve();
             }
+            self.buckets += n_buckets(&histogram);
             self.slices.push(Slice { first_cycle, cycles, histogram });
         } else if let Some(last) = self.slices.last_mut() {
+            self.buckets -= n_buckets(&last.histogram);
             last.histogram.merge(&histogram);
             last.cycles += cycles;
+            self.buckets += n_buckets(&last.histogram);
         }
         self.intervals += 1;
         Ok(())
@@ -164,7 +178,12 @@ impl Series {
             joined.push(slice);
         }
         (self.slices, self.per_slice) = (joined, self.per_slice * 2);
+        self.buckets = self.slices.iter().map(|slice| n_buckets(&slice.histogram)).sum();
     }
+}
+
+fn n_buckets(histogram: &Histogram) -> usize {
+    histogram.buckets().count()
 }
 
 /// A decoded interval.

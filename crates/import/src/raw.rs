@@ -19,6 +19,9 @@ const MAX_THREADS: usize = 4_096;
 
 /// Records of one thread used to infer the unit and the period.
 const PROBED_RECORDS: usize = 512;
+/// Limit of the records held until then, of all threads.
+const MAX_PROBED: usize = PROBED_RECORDS * MAX_THREADS;
+const UNCLEAR: &str = "too few samples to tell us from ns; add --unit us or --unit ns";
 
 /// Reason why the file cannot be read.
 #[derive(Debug)]
@@ -72,7 +75,7 @@ pub(super) fn read(
     let flaw = |reason: String| RawError::ParseError(super::ParseError::of_file(reason));
     let per_slice = (length / RECORD as u64).div_ceil(SLICES as u64).max(1);
     let mut threads: Vec<RecordCounts> = Vec::new();
-    let mut begin: Vec<Sample> = Vec::new();
+    let (mut begin, mut n_of_first): (Vec<Sample>, usize) = Default::default();
     let (mut buffer, mut held, mut n) = (vec![0; RECORD * 65_536], 0, 0_u64);
     let mut unit: Option<Unit> = stated.unit;
     loop {
@@ -91,8 +94,12 @@ pub(super) fn read(
                 continue;
             }
             // Held only until the unit is known.
+            if begin.len() >= MAX_PROBED {
+                return Err(flaw(UNCLEAR.to_owned()));
+            }
             begin.push(sample);
-            if begin.iter().filter(|other| other.thread == begin[0].thread).count() >= PROBED_RECORDS {
+            n_of_first += usize::from(sample.thread == begin[0].thread);
+            if n_of_first >= PROBED_RECORDS {
                 let found = unit_of(&begin).map_err(flaw)?;
                 replay(&mut threads, &begin, found, per_slice).map_err(flaw)?;
                 unit = Some(found);
@@ -242,8 +249,7 @@ fn distances(begin: &[Sample], unit: Unit) -> Option<(u64, f64)> {
 
 /// Latencies in ns give due times exactly a period apart; latencies truncated to us add noise below 1 us.
 fn unit_of(begin: &[Sample]) -> Result<Unit, String> {
-    let unclear = || "too few samples to tell us from ns; add --unit us or --unit ns".to_owned();
-    let (_, exact) = distances(begin, Unit::Ns).ok_or_else(unclear)?;
+    let (_, exact) = distances(begin, Unit::Ns).ok_or_else(|| UNCLEAR.to_owned())?;
     if exact > 0.9 { Ok(Unit::Ns) } else { Ok(Unit::Us) }
 }
 

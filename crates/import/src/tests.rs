@@ -377,6 +377,33 @@ fn samples_that_a_tool_counted_and_the_file_lacks_are_missing() {
     }
 }
 
+#[test]
+fn input_that_would_take_much_memory_is_refused() {
+    // One record of the first thread, and then those of another: the unit stays unknown.
+    let record =
+        |thread: u32| [&thread.to_le_bytes()[..], &1_u64.to_le_bytes(), &[0; 8], &5_u64.to_le_bytes()].concat();
+    let raw = [record(1), record(2).repeat(512 * 4_096)].concat();
+    let Err(raw::RawError::ParseError(flaw)) = raw::read(&raw[..], raw.len() as u64, "x", &ImportOptions::default())
+    else {
+        panic!("read")
+    };
+    assert_eq!(flaw.reason, "too few samples to tell us from ns; add --unit us or --unit ns");
+    // All buckets of 700 tags.
+    let word = |value: u64| value.to_be_bytes();
+    let mut histogram = [0x1c84_9328_u32, 2].map(u32::to_be_bytes).concat();
+    histogram.extend([word(1), word(1 << 54), word(0)].concat());
+    histogram.extend([0, 1].repeat(47 * 128));
+    let mut packed = 0x1c84_9309_0000_0000_u64.to_be_bytes().to_vec();
+    let mut encoder = flate2::read::ZlibEncoder::new(&histogram[..], flate2::Compression::fast());
+    encoder.read_to_end(&mut packed).unwrap();
+    let encoded = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, packed);
+    let lines = |n: usize| -> String { (0..n).map(|tag| format!("Tag=t{tag},0,1,1,{encoded}\n")).collect() };
+    let log = |n| format!("#[Logged with jHiccup version 2]\n#[Histogram log format version 1.2]\n{}", lines(n));
+    let whole = super::text(log(2).as_bytes(), "x", &ImportOptions::default()).unwrap();
+    assert_eq!(whole[1].threads[0].samples, Some(47 * 128));
+    assert_eq!(refused(&log(700)), "700: its histograms have more than 4194304 buckets");
+}
+
 /// Inputs of 1 MB that would take minutes of CPU time if the cost were quadratic.
 #[test]
 fn large_files_are_read_or_refused_in_linear_time() {
