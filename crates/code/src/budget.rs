@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const MOST_BYTES: u64 = 128 << 20;
 /// Memory of a file besides its sections, bytes.
 const FILE_BYTES: u64 = 4096;
+/// Bytes of all programs of lines: each may be a line, which takes 24 bytes of memory for as long as the file is open.
+const MOST_LINES: u64 = 24 << 20;
 /// CPU time of all look-ups, ns.
 const MOST_NS: u64 = 10_000_000_000;
 
@@ -18,6 +20,7 @@ const MOST_NS: u64 = 10_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Budget {
     bytes: Cell<u64>,
+    lines: Cell<u64>,
     ns: Cell<u64>,
     is_stopped: Arc<AtomicBool>,
 }
@@ -25,7 +28,7 @@ pub(crate) struct Budget {
 impl Budget {
     /// All, until `is_stopped` is set.
     pub(crate) fn new(is_stopped: Arc<AtomicBool>) -> Budget {
-        Budget { bytes: Cell::new(MOST_BYTES), ns: Cell::new(MOST_NS), is_stopped }
+        Budget { bytes: Cell::new(MOST_BYTES), lines: Cell::new(MOST_LINES), ns: Cell::new(MOST_NS), is_stopped }
     }
 
     /// Whether there is any time left.
@@ -44,6 +47,12 @@ impl Budget {
     /// Takes the memory of a file; `None` if there is none left.
     pub(crate) fn open_file(&self) -> Option<()> {
         self.take(FILE_BYTES)
+    }
+
+    /// Takes programs of lines of this many bytes; `None` if there are too many.
+    pub(crate) fn take_lines(&self, bytes: usize) -> Option<()> {
+        self.lines.set(self.lines.get().checked_sub(bytes as u64)?);
+        Some(())
     }
 
     /// `bytes` of `from`; `None` if it has fewer, or if these are too many.
@@ -75,6 +84,9 @@ mod tests {
         assert_eq!((zeros(4097), zeros(4096), zeros(2049)), (None, Some(4096), None));
         assert_eq!(budget.filled(5, &[0; 4][..]), None, "its end");
         assert_eq!(zeros(0), Some(0));
+        let lines =
+            [MOST_LINES + 1, MOST_LINES - 1, 2, 1].map(|bytes| budget.take_lines(usize::try_from(bytes).unwrap()));
+        assert_eq!(lines, [None, Some(()), None, Some(())]);
         budget.is_stopped.store(true, Relaxed);
         assert_eq!(zeros(0), None);
     }

@@ -140,6 +140,11 @@ impl Elf {
         Some(Elf { file: Arc::clone(file), budget: Rc::clone(budget), segments, sections, is_64 })
     }
 
+    /// What is left for all files.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// Another file, of the same budget.
     pub(crate) fn other(&self, file: File) -> Option<Elf> {
         Elf::open(&Arc::new(file), &self.budget)

@@ -21,6 +21,8 @@ type Bytes = EndianArcSlice<LittleEndian>;
 const MOST_CHARACTERS: usize = 200;
 /// Most functions that are inlined into one.
 const MOST_INLINED: usize = 16;
+/// Deepest nesting of entries of debug information: addr2line calls itself for each inlined function in another one.
+const MOST_DEPTH: isize = 500;
 /// Largest `.eh_frame` that is searched from its beginning, where no index is there: bytes.
 const MOST_WITHOUT_INDEX: u64 = 1 << 20;
 
@@ -157,10 +159,38 @@ fn is_needed(id: SectionId) -> bool {
 fn lines_of(elf: &Elf) -> Option<addr2line::Context<Bytes>> {
     let load = |id: SectionId| {
         let data = is_needed(id).then(|| elf.data(id.name())).flatten();
+        let data = data.filter(|data| id != SectionId::DebugLine || elf.budget().take_lines(data.len()).is_some());
         Ok::<_, gimli::Error>(bytes(data.unwrap_or_default()))
     };
-    let dwarf = gimli::Dwarf::load(load).ok()?;
-    addr2line::Context::from_dwarf(dwarf).ok()
+    let mut dwarf = gimli::Dwarf::load(load).ok()?;
+    // Many units may have the same abbreviations, which then are parsed once.
+    dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+    let is_shallow = is_shallow(&dwarf, elf.budget()).unwrap_or(false);
+    is_shallow.then(|| addr2line::Context::from_dwarf(dwarf).ok()).flatten()
+}
+
+/// Whether no entry is deeper than [`MOST_DEPTH`]; entries behind a damaged one of their unit are never read.
+fn is_shallow(dwarf: &gimli::Dwarf<Bytes>, budget: &Budget) -> gimli::Result<bool> {
+    let of_unit = |unit: gimli::UnitHeader<Bytes>| -> gimli::Result<bool> {
+        let abbreviations = dwarf.abbreviations(&unit)?;
+        let mut entries = unit.entries_raw(&abbreviations, None)?;
+        while !entries.is_empty() {
+            let is_deep = entries.next_depth() > MOST_DEPTH;
+            match entries.read_abbreviation()? {
+                Some(_) if is_deep => return Ok(false),
+                Some(abbreviation) => entries.skip_attributes(abbreviation.attributes())?,
+                None => {}
+            }
+        }
+        Ok(true)
+    };
+    let mut units = dwarf.units();
+    while let Some(unit) = units.next()? {
+        if !budget.is_open() || !of_unit(unit).unwrap_or(true) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Unwinding {
@@ -225,5 +255,41 @@ impl Unwinding {
             registers.set(RETURN, None);
         }
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_information_that_is_nested_too_deeply_is_left_out() {
+        // A unit, and inlined functions, each in the one before, without attributes.
+        let abbreviations = [1, 0x11, 1, 0, 0, 2, 0x1d, 1, 0, 0, 0];
+        let with = |depth: usize, end: &[u8]| {
+            let entries = [&[1][..], &[2].repeat(depth), end].concat();
+            let head =
+                [&(u32::try_from(entries.len()).unwrap() + 7).to_le_bytes()[..], &[4, 0, 0, 0, 0, 0, 8]].concat();
+            let load = |id: SectionId| {
+                let data = match id {
+                    SectionId::DebugInfo => [&head[..], &entries].concat(),
+                    SectionId::DebugAbbrev => abbreviations.to_vec(),
+                    _ => Vec::new(),
+                };
+                Ok::<_, gimli::Error>(bytes(data.into()))
+            };
+            is_shallow(&gimli::Dwarf::load(load).unwrap(), &Budget::new(Arc::default()))
+        };
+        for (depth, end, expected) in [
+            (0, &[0][..], Ok(true)),
+            (500, &[0; 501], Ok(true)),
+            (501, &[0; 502], Ok(false)),
+            (501, &[], Ok(false)),
+            // Damaged: its abbreviation is not there.
+            (500, &[7], Ok(true)),
+            (1 << 20, &[], Ok(false)),
+        ] {
+            assert_eq!(with(depth, end), expected, "{depth} {end:?}");
+        }
     }
 }
