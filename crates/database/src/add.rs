@@ -42,8 +42,18 @@ impl Database {
 
 fn put(engine: &mut Engine, contents: &Contents) -> Result<Added, Failure> {
     let identity = contents.run.first().map(|(_, identity)| identity.clone()).unwrap_or(Value::Null);
-    let known = engine.query("SELECT id, measurements FROM run WHERE identity = $1", &[identity])?;
-    let known = known.first().and_then(|row| Some((row.first()?.as_int()?, row.get(1)?.as_unsigned()?)));
+    let find = |engine: &mut Engine, identity: &Value| -> Result<Option<(i64, u64)>, Failure> {
+        let sql = "SELECT id, measurements FROM run WHERE identity = $1";
+        let known = engine.query(sql, std::slice::from_ref(identity))?;
+        Ok(known.first().and_then(|row| Some((row.first()?.as_int()?, row.get(1)?.as_unsigned()?))))
+    };
+    let mut known = find(engine, &identity)?;
+    if known.is_none() {
+        known = find(engine, &Value::text(&contents.earlier_identity))?;
+        if let Some((id, _)) = known {
+            engine.execute("UPDATE run SET identity = $1 WHERE id = $2", &[identity, id.into()])?;
+        }
+    }
     let measurements = u64::try_from(contents.n_measurements).unwrap_or(u64::MAX);
     let added = match known {
         Some((_, before)) if before >= measurements => return Ok(Added::Known),

@@ -21,6 +21,8 @@ pub(crate) struct Contents {
     /// Rows of cells by identity; a cell may be measured twice in a run.
     pub(crate) cells: BTreeMap<String, Row>,
     pub(crate) run: Row,
+    /// Identity of the run in stores of earlier versions.
+    pub(crate) earlier_identity: String,
     pub(crate) n_measurements: usize,
     pub(crate) measurements: Vec<Measurement>,
     pub(crate) findings: Vec<Row>,
@@ -93,16 +95,28 @@ pub(crate) fn of(header: &Header, entries: &[Entry], path: &str) -> Result<Conte
             ("measurements", entries.len().into()),
             ("planned", header.n_measurements().into()),
         ],
+        earlier_identity: earlier_identity(header),
         n_measurements: entries.len(),
         measurements,
         findings: findings(&summary),
     })
 }
 
-/// Identity of a run: a hash of everything that was decided before its first measurement.
+/// Identity of a run: a hash of what tells runs apart, and is the same in every version of this program.
 fn identity(header: &Header) -> String {
-    let decided = Header { failed: Vec::new(), ..header.clone() };
-    let text = serde_json::to_vec(&decided).unwrap_or_default();
+    let Header { tool, started_unix_ms, seed, host, cells, shard, .. } = header;
+    let cells: Vec<String> = cells.iter().map(|cell| cell.id().to_string()).collect();
+    let shard = shard.map(|shard| shard.to_string());
+    hash(&(tool, started_unix_ms, seed, &host.hostname, &host.boot_id, cells, shard))
+}
+
+/// The identity that earlier versions gave: a hash of the header as it is written, which changes with each new field.
+fn earlier_identity(header: &Header) -> String {
+    hash(&Header { failed: Vec::new(), ..header.clone() })
+}
+
+fn hash(decided: &impl Serialize) -> String {
+    let text = serde_json::to_vec(decided).unwrap_or_default();
     Sha256::digest(&text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -98,6 +98,34 @@ fn a_series_goes_on_over_kernels_and_deadlines() {
 }
 
 #[test]
+fn a_run_is_known_whatever_the_version_that_added_it_and_the_one_that_reads_it() {
+    let file = File::new("identity");
+    let mut database = Database::open(&file.at()).unwrap();
+    let mut one = run(0);
+    assert_eq!(add(&mut database, &one), Added::New);
+    // As an earlier version has added it.
+    let earlier = crate::contents::of(&one.header, &one.entries, "x").unwrap().earlier_identity;
+    let sql = "UPDATE run SET identity = $1";
+    database.engine.execute(sql, &[crate::Value::Text(earlier)]).unwrap();
+    assert_eq!(add(&mut database, &one), Added::Known);
+    // As a later version reads it, with a field that is not in the file.
+    one.header.host.memory_bytes = Some(1);
+    assert_eq!(add(&mut database, &one), Added::Known);
+    let changes: [fn(&mut punctual_model::Header); 5] = [
+        |header| header.seed += 1,
+        |header| header.started_unix_ms += 1,
+        |header| header.host.boot_id = Some("other".to_owned()),
+        |header| header.shard = Some("1/2".parse().unwrap()),
+        |header| header.cells[0].period = "3ms".parse().unwrap(),
+    ];
+    for change in changes {
+        let mut other = run(0);
+        change(&mut other.header);
+        assert_eq!(add(&mut database, &other), Added::New);
+    }
+}
+
+#[test]
 fn a_run_without_measurements_is_refused() {
     let file = File::new("empty");
     let mut database = Database::open(&file.at()).unwrap();
