@@ -14,7 +14,7 @@ use super::reader::Damage;
 use belonging::{Guests, why_apart};
 use output::Output;
 use part::Place;
-use punctual_model::{Failed, Header, KeptFilm, Order, Planned, Shard, planned_order};
+use punctual_model::{Failed, Header, KeptFilm, Order, Planned, Shard};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -109,7 +109,7 @@ pub fn merge(parts: Vec<Part>, out: &Path, force: bool) -> Result<Merged, MergeE
         let reason = format!("{all} measurements are more than a year of them");
         return Err(MergeError::Invalid { path: first.dir.clone(), reason });
     }
-    let order = planned_order(first.header.cells.len(), first.header.plan.repetitions, first.header.seed);
+    let order = Header { shard: None, ..first.header.clone() }.measurements();
 
     let mut found: HashMap<Planned, (usize, Place)> = HashMap::new();
     let mut guests = Guests::default();

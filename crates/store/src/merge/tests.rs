@@ -4,19 +4,26 @@ use super::super::{create, read};
 use super::*;
 use punctual_analysis::testing::{RunBuilder, lab};
 use punctual_host::testing::Scratch;
-use punctual_model::{Entry, Kernel};
+use punctual_model::{Entry, planned_order};
 use std::fs;
 use std::sync::Arc;
 
 /// A run of 5 blocks of two cells, of this machine or in virtual time.
 fn whole(is_virtual: bool) -> (Header, Vec<Entry>) {
+    of_kernels(if is_virtual { &["debian:6.1"; 2] } else { &["running"; 2] })
+}
+
+/// A run of 5 blocks of a cell of each of these kernels.
+fn of_kernels(kernels: &[&str]) -> (Header, Vec<Entry>) {
     let mut run = RunBuilder::new();
-    run.cell("none", "other").cell("messaging", "fifo:80");
-    run.header.plan.repetitions = 5;
-    if is_virtual {
-        let kernel: Kernel = "debian:6.1".parse().unwrap();
-        run.header.cells.iter_mut().for_each(|cell| cell.kernel = kernel.clone());
+    for (kernel, (load, policy)) in
+        kernels.iter().zip([("none", "other"), ("messaging", "fifo:80"), ("none", "fifo:80")])
+    {
+        run.cell(load, policy);
+        run.header.cells.last_mut().unwrap().kernel = kernel.parse().unwrap();
     }
+    let is_virtual = run.header.is_virtual();
+    run.header.plan.repetitions = 5;
     for planned in run.header.measurements() {
         let late = i64::from(planned.block) * 100;
         run.measure(planned.block, planned.cell_index, |cpu, cycle| {
@@ -87,6 +94,20 @@ fn shards_in_any_order_make_the_same_run_as_one_machine() {
             dirs.iter().for_each(|dir| drop(fs::remove_dir_all(dir)));
         }
     }
+}
+
+/// Those of an installed kernel are measured one after the other in each block, because each is booted.
+#[test]
+fn shards_of_a_run_over_boots_make_the_whole_run() {
+    if !punctual_sys::testing::runs_alone() {
+        return;
+    }
+    let scratch = Scratch::make();
+    let run = of_kernels(&["installed:6.1.0-rt", "installed:6.12.0", "installed:6.1.0-rt"]);
+    assert_ne!(run.0.measurements(), planned_order(3, 5, run.0.seed));
+    let merged = of(&shards(&scratch, &run, 2), &scratch.path("out")).unwrap();
+    assert_eq!((merged.made, merged.damage.len(), merged.incomplete), (15, 0, Vec::new()));
+    assert_eq!(read(&scratch.path("out")).unwrap().entries, run.1);
 }
 
 #[test]
