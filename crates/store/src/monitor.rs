@@ -199,21 +199,26 @@ fn last_window(path: &Path) -> io::Result<Option<MonitorWindow>> {
     Ok(last)
 }
 
-/// Reads the history in `dir`: all that can be read of it. Errors: when there is none, or it is that of a newer
-/// program.
+/// Reads the history in `dir`: all that can be read of it. Errors: when there is none, or no line of it can be read, or
+/// it is that of a newer program.
 pub fn read_monitor(dir: &Path) -> Result<MonitorLines, StoreError> {
     let mut read = MonitorLines::default();
-    let (mut damaged, mut first_damage) = (0, None);
-    for path in [dir.join(EARLIER), dir.join(FILE)] {
-        if path.file_name().is_some_and(|name| name == EARLIER) && path.symlink_metadata().is_err() {
-            continue;
-        }
+    let (mut damaged, mut first_damage, mut unknown) = (0, None, None);
+    let mut paths = vec![dir.join(EARLIER), dir.join(FILE)];
+    paths.retain(|path| path.symlink_metadata().is_ok());
+    if paths.is_empty() {
+        paths.push(dir.join(FILE));
+    }
+    for path in paths {
         let mut lines = Lines::new(file::open(&path).map_err(StoreError::io("read", &path))?);
         let mut number = 0_usize;
         while let Some(line) = lines.next().map_err(StoreError::io("read", &path))? {
             number += 1;
-            if number == 1 {
-                check_first(&line, &path)?;
+            let first = if number == 1 { check_first(&line, &path) } else { Ok(()) };
+            match first {
+                // The other lines, and those of the other file, may be intact.
+                Err(err @ StoreError::Header { .. }) => unknown = unknown.or(Some(err)),
+                checked => checked?,
             }
             match entry(&line) {
                 Ok(Some(MonitorLine::Start(start))) => read.starts.push(start),
@@ -225,6 +230,9 @@ pub fn read_monitor(dir: &Path) -> Result<MonitorLines, StoreError> {
                 }
             }
         }
+    }
+    if let Some(err) = unknown.filter(|_| read.starts.is_empty() && read.windows.is_empty()) {
+        return Err(err);
     }
     read.damage = first_damage.map(|first| match damaged {
         1 => format!("{first}; line ignored"),

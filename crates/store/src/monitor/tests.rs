@@ -114,6 +114,29 @@ fn damage_is_one_line_and_nothing_else_is_lost() {
 }
 
 #[test]
+fn a_damaged_first_line_costs_itself_and_a_missing_file_hides_no_other() {
+    if !runs_alone() {
+        return;
+    }
+    let scratch = Scratch::make();
+    let dir = scratch.dir();
+    let (mut history, _) = MonitorHistory::open(dir, start(1)).unwrap();
+    (1..=2).for_each(|n| history.window(&window(n * 10)).unwrap());
+    drop(history);
+    let [earlier, path] = [EARLIER, FILE].map(|name| dir.join(name));
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&earlier, text.replacen("punctual", "punctuil", 1)).unwrap();
+    let read = read_monitor(dir).unwrap();
+    assert_eq!((ends(&read), read.starts.len()), (vec![10, 20, 10, 20], 1));
+    assert_eq!(read.damage.unwrap(), format!("{}:1: checksum mismatch; line ignored", earlier.display()));
+    // As after a crash between the two steps of a new file.
+    fs::remove_file(&path).unwrap();
+    assert_eq!(ends(&read_monitor(dir).unwrap()), [10, 20]);
+    fs::write(&earlier, "text\n").unwrap();
+    assert!(matches!(read_monitor(dir), Err(StoreError::Header { .. })));
+}
+
+#[test]
 fn files_have_a_size() {
     if !runs_alone() {
         return;
