@@ -255,13 +255,24 @@ impl CpuEvents {
         self.from(at_ns).saturating_sub(1)
     }
 
+    /// Time of the last event before `lost_ns`, ns: those between the two were lost.
+    fn known_before(&self, lost_ns: u64) -> u64 {
+        let before = self.from(lost_ns).checked_sub(1).and_then(|last| self.events.get(last));
+        before.map_or(0, |last| last.at_ns)
+    }
+
+    /// Whether events of these times, ns, may have been lost.
+    pub(crate) fn lacks(&self, from_ns: u64, to_ns: u64) -> bool {
+        self.lost_ns.iter().any(|lost_ns| *lost_ns >= from_ns && self.known_before(*lost_ns) < to_ns)
+    }
+
     fn within(&self, times_ns: &Range<u64>) -> CpuEvents {
         let first = self.last_before(times_ns.start);
         let end = self.events.partition_point(|event| event.at_ns <= times_ns.end);
         CpuEvents {
             events: self.events.get(first..end).unwrap_or_default().to_vec(),
             is_cut: self.is_cut || first > 0,
-            lost_ns: self.lost_ns.iter().copied().filter(|lost_ns| *lost_ns <= times_ns.end).collect(),
+            lost_ns: self.lost_ns.iter().copied().filter(|at| self.known_before(*at) <= times_ns.end).collect(),
         }
     }
 }
@@ -390,5 +401,28 @@ mod tests {
         trace.note_name(most, 2, "ls".to_owned());
         assert_eq!((trace.names.len(), trace.named_ns.len()), (MOST_NAMES, MOST_NAMES));
         assert_eq!([most, most + 1].map(|pid| trace.names.get(&pid).map(String::as_str)), [Some("ls"), None]);
+    }
+
+    #[test]
+    fn events_may_be_lost_since_the_last_one_before_a_gap() {
+        let event = |at_ns| Event { at_ns, pid: 1, flags: 0, what: What::Mark };
+        let of = |lost_ns| CpuEvents { events: [100, 200].map(event).to_vec(), is_cut: false, lost_ns: vec![lost_ns] };
+        for (lost_ns, from_ns, to_ns, lacks) in [
+            (150, 10, 100, false),
+            (150, 10, 101, true),
+            (150, 110, 140, true),
+            (150, 150, 160, true),
+            (150, 151, 199, false),
+            (50, 0, 1, true),
+            (50, 51, 99, false),
+            (300, 150, 200, false),
+            (300, 250, 260, true),
+        ] {
+            assert_eq!(of(lost_ns).lacks(from_ns, to_ns), lacks, "{lost_ns} {from_ns} {to_ns}");
+            assert!(
+                !lacks || of(lost_ns).within(&(from_ns..to_ns)).lacks(from_ns, to_ns),
+                "{lost_ns} {from_ns} {to_ns}"
+            );
+        }
     }
 }

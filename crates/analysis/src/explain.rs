@@ -154,7 +154,7 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
 fn is_covered(trace: &Trace, subject: &Subject, facts: &Facts, end_ns: u64) -> bool {
     let (due, woke) = (subject.due_ns, subject.woke_ns);
     let is_in_order = due <= woke && woke <= end_ns;
-    let is_whole = |cpu: &CpuEvents| !cpu.lost_ns.iter().any(|at| (due..=end_ns).contains(at));
+    let is_whole = |cpu: &CpuEvents| !cpu.lacks(due, end_ns);
     is_in_order
         && facts.armed_ns <= due
         && facts.frozen_ns >= end_ns
@@ -198,7 +198,7 @@ fn doubts(trace: &Trace, subject: &Subject, end_ns: u64, pieces: &[Piece]) -> Ve
     let mut doubts = Vec::new();
     for cpu in cpus {
         let Some(events) = trace.cpu(cpu) else { continue };
-        if events.lost_ns.iter().any(|at| (subject.due_ns..=end_ns).contains(at)) {
+        if events.lacks(subject.due_ns, end_ns) {
             doubts.push(format!("events of CPU {cpu} were lost meanwhile"));
         }
         let broken = timeline::broken_switches(events, subject.due_ns, end_ns);

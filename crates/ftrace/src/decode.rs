@@ -142,6 +142,8 @@ pub struct ReadCounts {
     pub events: u64,
     /// Damaged pages.
     pub damaged: u64,
+    /// Whether the last page is damaged: events before the next one are missing.
+    pub ends_damaged: bool,
 }
 
 impl Decoder {
@@ -287,13 +289,17 @@ impl Decoder {
             match head {
                 // Events overwritten before the oldest page leave no gap in the trace.
                 Ok(head) if head.lost && index == 0 => events.is_cut = true,
-                Ok(head) if head.lost => events.lost_ns.push(head.time_ns),
+                Ok(head) if head.lost || counted.ends_damaged => events.lost_ns.push(head.time_ns),
                 Ok(_) => {}
                 Err(PageError::Short(_) | PageError::Record(_)) => {
                     counted.damaged += 1;
-                    events.lost_ns.extend(events.events.last().map(|event| event.at_ns));
+                    events.is_cut |= events.events.is_empty();
                 }
             }
+            counted.ends_damaged = head.is_err();
+        }
+        if counted.ends_damaged {
+            events.lost_ns.extend(events.events.last().map(|event| event.at_ns));
         }
         // Events are in time order, unless a page is damaged.
         Event::sort(&mut events.events);

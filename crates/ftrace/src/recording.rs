@@ -61,6 +61,8 @@ struct Cursor {
     rest: Vec<u8>,
     /// Time up to which its events are known, ns; `None` after the last one.
     latest_ns: Option<u64>,
+    /// Whether the page before is damaged.
+    is_after_damage: bool,
     timers: TimerClock,
     /// Beginnings of parts: their times, ns, and places.
     index: Vec<(u64, NextPart)>,
@@ -140,7 +142,9 @@ impl<R: Read + Seek> Recording for DatRecording<R> {
             }
             let last_page = pages.chunks(self.decoder.page_bytes().max(1)).next_back().and_then(page_begins);
             known_ns = events.events.last().map(|last| last.at_ns).max(last_page);
-            if !is_first && std::mem::take(&mut events.is_cut) {
+            let is_after_damage = std::mem::replace(&mut cursor.is_after_damage, counted.ends_damaged);
+            if is_after_damage || !is_first && events.is_cut {
+                events.is_cut = false;
                 events.lost_ns.extend(page_begins(&pages));
             }
             if counted.damaged > 0 && events.lost_ns.is_empty() {

@@ -14,7 +14,7 @@ fn decoded(pages: &[u8]) -> (Trace, ReadCounts) {
 #[test]
 fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
     let (trace, counted) = decoded(&page_of_all_kinds(1000));
-    assert_eq!(counted, ReadCounts { events: 20, damaged: 0 });
+    assert_eq!(counted, ReadCounts { events: 20, ..ReadCounts::default() });
     let what: Vec<_> = trace.cpus[0].events.iter().map(|event| event.what).collect();
     let want = [
         What::Switch { prev: 7, prev_priority: 120, prev_state: 1, next: 8, next_priority: -1 },
@@ -71,8 +71,20 @@ fn lost_and_damaged_pages_are_known() {
     let (trace, _) = decoded(&page(1000, 1 << 31, &written(&all_kinds()), &LAYOUT, None));
     assert_eq!((trace.cpus[0].is_cut, trace.cpus[0].lost_ns.len()), (true, 0));
     assert_eq!((trace.covers(0, 1009), trace.covers(0, 1010)), (false, true));
-    let (trace, counted) = decoded(&[good.clone(), vec![0xff; LAYOUT.page_bytes], good].concat());
+    let (damaged, later) = (vec![0xff; LAYOUT.page_bytes], page_of_all_kinds(5000));
+    let (trace, counted) = decoded(&[&good[..], &damaged, &good].concat());
     assert_eq!((counted.events, counted.damaged, trace.cpus[0].events.len()), (40, 1, 38));
+    // Until the next page that is not damaged, or the last event.
+    let last_ns = decoded(&good).0.cpus[0].events.last().unwrap().at_ns;
+    for (pages, is_cut, lost_ns, ends_damaged) in [
+        ([&good, &damaged, &later], false, 5000, false),
+        ([&damaged, &damaged, &later], true, 5000, false),
+        ([&good, &damaged, &damaged], false, last_ns, true),
+    ] {
+        let (trace, counted) = decoded(&pages.map(|page| &page[..]).concat());
+        let found = (trace.cpus[0].is_cut, &trace.cpus[0].lost_ns[..], counted.ends_damaged);
+        assert_eq!(found, (is_cut, &[lost_ns][..], ends_damaged));
+    }
     let counted = page(9000, 3 << 30, &written(&all_kinds()), &LAYOUT, Some(7));
     let decoder = decoder();
     for (pages, expected) in [

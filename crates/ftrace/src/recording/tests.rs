@@ -1,7 +1,7 @@
 //! Recorded traces in files: the same activations by every clock, and limits of hostile ones.
 
 use super::super::dat::{DatHead, Machine};
-use super::super::testing::{LOOP_PERIOD_NS, LOOPS, loop_file};
+use super::super::testing::{LAYOUT, LOOP_PERIOD_NS, LOOPS, layouts, loop_file, page_of_all_kinds};
 use super::*;
 use punctual_analysis::explain::Taker;
 use punctual_analysis::recorded::{Judged, Wanted, judge};
@@ -36,6 +36,20 @@ fn a_file_has_the_same_activations_by_every_clock() {
         assert_eq!((spike.latency, spike.is_complete()), (Span(at(448_000).unwrap().cast_unsigned()), true));
         assert_eq!((judged.gaps, judged.events), (0, LOOPS * 7 + 1));
     }
+}
+
+#[test]
+fn a_damaged_page_at_the_end_of_a_part_is_a_gap_until_the_next_part() {
+    let of_part = PART_BYTES / LAYOUT.page_bytes;
+    let page = |number: usize| page_of_all_kinds(number as u64 * 10_000);
+    let damaged = |number: &usize| if *number == of_part { vec![0xff; LAYOUT.page_bytes] } else { page(*number) };
+    let pages: Vec<u8> = (1..=of_part + 1).flat_map(|number| damaged(&number)).collect();
+    let file = DatHead { layouts: layouts(), ..DatHead::default() }.file(&[("", &[pages])]);
+    let mut recording = DatRecording::new(DatFile::open(Cursor::new(file)).unwrap()).unwrap();
+    let mut all = Trace { cpus: vec![CpuEvents::default()], ..Trace::default() };
+    while recording.next(&mut all).unwrap().is_some() {}
+    assert_eq!(all.cpus[0].lost_ns.last(), Some(&((of_part as u64 + 1) * 10_000)), "{:?}", all.cpus[0].lost_ns);
+    assert!(!all.cpus[0].is_cut);
 }
 
 #[test]
