@@ -154,8 +154,10 @@ impl Capture {
             return Err(CaptureError::Architecture(plain(&evidence.architecture).into_owned()));
         }
         let mut window = Window { from_ns: evidence.from_ns, ..Window::default() };
+        let mut left = MOST_BYTES;
         for (index, buffer) in dat.buffers.clone().iter().enumerate() {
-            let pages = (0..buffer.n_cpus()).map(|cpu| dat.pages(index, cpu)).collect::<Result<_, _>>()?;
+            let pages = (0..buffer.n_cpus()).map(|cpu| dat.pages_within(index, cpu, &mut left));
+            let pages = pages.collect::<Result<_, _>>()?;
             match index {
                 0 => window.around = pages,
                 _ if buffer.name == OWN => window.own = pages,

@@ -134,6 +134,10 @@ impl<R: Read + Seek> Recording for DatRecording<R> {
             cursor.index.push((begins_ns, place));
         }
         let is_first = latest_ns == 0;
+        // Whole pages are large in a file that says so, and their parts compressed.
+        if self.cpus.iter().map(|cursor| cursor.rest.len()).sum::<usize>() > MOST_WINDOW {
+            return Err(DatError::Damaged("too many pages that are not whole").into());
+        }
         let counted = self.decoder.read(part, cpu, &pages);
         let mut known_ns = None;
         if let Some(events) = part.cpus.get_mut(cpu) {

@@ -180,8 +180,15 @@ impl<R: Read + Seek> DatFile<R> {
             self.input.check(at, bytes)?;
             cpus.push(Place { at, bytes, is_compressed: false });
         }
-        self.buffers.push(Buffer { name, cpus });
-        Ok(())
+        self.add(Buffer { name, cpus })
+    }
+
+    /// Adds a buffer. Errors: when pages overlap, so that the file would have more of them than bytes.
+    fn add(&mut self, buffer: Buffer) -> Result<(), DatError> {
+        self.buffers.push(buffer);
+        let places = self.buffers.iter().flat_map(|buffer| &buffer.cpus);
+        let all = places.fold(0_u64, |all, place| all.saturating_add(place.bytes));
+        if all > self.input.length() { Err(DatError::Damaged("pages that overlap")) } else { Ok(()) }
     }
 }
 

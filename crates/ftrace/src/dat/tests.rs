@@ -106,6 +106,26 @@ fn what_is_no_such_file_is_named() {
     }
 }
 
+#[test]
+fn pages_that_take_more_memory_than_the_file_are_refused() {
+    let pages = [page_of_all_kinds(1_000), [page_of_all_kinds(2_000), page_of_all_kinds(9_000)].concat()];
+    let buffers: [(&str, &[Vec<u8>]); 1] = [("", &pages)];
+    for mut file in [head().file(&buffers), in_sections(&head(), "none", None, &buffers)] {
+        let whole = (0_u64, file.len() as u64);
+        let place = |(at, bytes): (u64, u64)| [at.to_ne_bytes(), bytes.to_ne_bytes()].concat();
+        for pages in &pages {
+            let find = |what: &[u8]| file.windows(what.len()).position(|part| part == what).unwrap();
+            let at = find(&place((find(pages) as u64, pages.len() as u64)));
+            file[at..at + 16].copy_from_slice(&place(whole));
+        }
+        assert_eq!(DatFile::open(Cursor::new(file)).unwrap_err().to_string(), "damaged: pages that overlap");
+    }
+    let mut read = DatFile::open(Cursor::new(in_sections(&head(), "zlib", Some(zlib), &buffers))).unwrap();
+    let mut left = 3 * 4096 - 1;
+    assert_eq!(read.pages_within(0, 0, &mut left).unwrap(), pages[0]);
+    assert_eq!(read.pages_within(0, 1, &mut left).unwrap_err().to_string(), "damaged: too many pages");
+}
+
 /// Compresses a part of a file.
 pub(crate) type Pack = fn(&[u8]) -> Vec<u8>;
 

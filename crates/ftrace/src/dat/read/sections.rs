@@ -125,18 +125,24 @@ impl<R: Read + Seek> DatFile<R> {
                 *place = Place { at, bytes, is_compressed };
             }
         }
-        self.buffers.push(Buffer { name, cpus });
-        Ok(())
+        self.add(Buffer { name, cpus })
     }
 
     /// All pages of one CPU of a buffer; none of one that does not exist.
     pub fn pages(&mut self, buffer: usize, cpu: usize) -> Result<Vec<u8>, DatError> {
+        let mut left = u64::MAX;
+        self.pages_within(buffer, cpu, &mut left)
+    }
+
+    /// The same, and what is left of a limit, bytes. Errors: beyond it, too.
+    pub(crate) fn pages_within(&mut self, buffer: usize, cpu: usize, left: &mut u64) -> Result<Vec<u8>, DatError> {
         let (mut pages, mut next) = (Vec::new(), NextPart::default());
         loop {
             let part = self.part(buffer, cpu, &mut next, u64::MAX)?;
             if part.is_empty() {
                 return Ok(pages);
             }
+            *left = left.checked_sub(part.len() as u64).ok_or(DatError::Damaged("too many pages"))?;
             pages.extend(part);
         }
     }
