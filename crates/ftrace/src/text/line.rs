@@ -7,6 +7,10 @@ use punctual_analysis::explain::flags;
 /// Column of the `-` between name and ID: names are right-aligned.
 const DASH: usize = 16;
 
+/// Longest line of an event, bytes: the kernel prints at most 8 KiB (`TRACE_SEQ_BUFFER_SIZE`). A longer one may have
+/// places where columns seem to begin in any number.
+const MOST_BYTES: usize = 16 << 10;
+
 /// The columns of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line<'a> {
@@ -25,6 +29,9 @@ pub(super) struct Line<'a> {
 impl<'a> Line<'a> {
     /// Parses a line; `None` if it is not that of an event.
     pub(super) fn parse(text: &'a str) -> Option<Line<'a>> {
+        if text.len() > MOST_BYTES {
+            return None;
+        }
         // A name may look like what follows it.
         let after = |at: usize, mark| text.get(at..)?.strip_prefix(mark).and_then(Line::after_name);
         let find = |mark| text.match_indices(mark).find_map(|(at, _)| after(at, mark));

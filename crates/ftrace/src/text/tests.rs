@@ -53,6 +53,9 @@ fn columns_are_found_whatever_the_name_looks_like() {
     ] {
         assert_eq!(line(text), want, "{text}");
     }
+    let long = |name: usize| "x".repeat(name) + "-1 [0] 1.000000: sched_waking: comm=a pid=7";
+    let fits = (16 << 10) - long(0).len();
+    assert!(Line::parse(&long(fits)).is_some() && Line::parse(&long(fits + 1)).is_none());
     for (text, cpu) in [
         ("CPU:1 [LOST 123 EVENTS]", Some(1)),
         ("CPU:12 [1153112 EVENTS DROPPED]", Some(12)),
