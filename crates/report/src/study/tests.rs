@@ -335,7 +335,8 @@ fn a_limit_is_found_again_only_by_whole_measurements() {
         let judged = filled_with("debian10-stock-vs-rt-2020", &[("here", &run)]).conclusions;
         judged.into_iter().find(|one| one.says.contains("enough for a period of 1 ms")).unwrap()
     };
-    let edits: [(fn(&mut RunBuilder), &str, &str); 6] = [
+    type Edit = fn(&mut RunBuilder);
+    let edits: [(Edit, &str, &str); 6] = [
         (|_| (), "found again", "measurements"),
         (|run| run.entries[1].record.threads[0].lost = 3, "cannot tell", "wake-ups were lost or not seen"),
         (|run| run.entries[1].record.ended = Ended::Interrupted, "cannot tell", "did not run to its end"),
