@@ -50,11 +50,6 @@ pub enum CellError {
     /// The kernel cannot be traced.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The threads were released too late, without a warm-up that hides it.
-    #[error(
-        "the threads were released after their first measured due time; stop what keeps the CPUs busy, or add a warm-up"
-    )]
-    LateRelease,
     /// The samples cannot be kept.
     #[error(transparent)]
     Samples(#[from] StoreError),
@@ -88,7 +83,6 @@ impl CellError {
             CellError::Load(_)
             | CellError::Wait { .. }
             | CellError::Silent(_)
-            | CellError::LateRelease
             | CellError::Runtime(_)
             | CellError::Program(_)
             | CellError::Driver(_)
