@@ -119,6 +119,8 @@ pub struct Judged {
     pub gaps: u64,
     /// Kinds of events that it has.
     pub seen: Seen,
+    /// Number of threads beyond the most that are read, or at least so many; `None` if there were none.
+    pub left_out: Option<u64>,
     /// The threads: those that were asked for, or all that look periodic.
     pub threads: Vec<ThreadResult>,
     /// Number of other threads with activations.
@@ -169,7 +171,7 @@ pub fn judge<R: Recording + ?Sized>(
     };
     let FirstReading { mut threads, seen, events, gaps, since_ns, late, awake, .. } = first;
     let (names, marks) = (threads.names.clone(), threads.marks.clone());
-    let refused = refused(threads.refused(), &names);
+    let (refused, left_out) = (refused(threads.refused(), &names), threads.left_out());
     let usual: HashMap<i32, Usual> = late.keys().filter_map(|pid| Some((*pid, threads.usual(*pid)?))).collect();
     let is_meant = |name: &str| wanted.watch.is_meant(name);
     let (results, mut others, chain) = threads.finish(until_ns, is_meant, |pid| awake.contains(&pid));
@@ -217,6 +219,7 @@ pub fn judge<R: Recording + ?Sized>(
         events,
         gaps,
         seen,
+        left_out,
         threads,
         others,
         most_active,

@@ -366,11 +366,9 @@ impl WatchedThreads {
         }
     }
 
-    /// The information that is missing because there were too many threads.
-    pub fn missing(&self) -> Option<String> {
-        let at_least = if self.left_out.len() < MOST_THREADS { "" } else { "at least " };
-        let n = Some(self.left_out.len()).filter(|n| *n > 0)?;
-        Some(format!("threads: {at_least}{n} more than {MOST_THREADS} were not watched"))
+    /// Number of threads beyond the most that are watched, or at least so many; `None` if there were none.
+    pub fn left_out(&self) -> Option<u64> {
+        Some(self.left_out.len() as u64).filter(|n| *n > 0)
     }
 
     /// Each thread so far: its ID, the histogram of its response times, and the number of late activations.

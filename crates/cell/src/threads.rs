@@ -421,7 +421,7 @@ impl Measurers for Threads {
         while self.now() >= self.schedule.cycle(self.cell.first_cycle()).due {
             self.choose_due_times();
         }
-        // This takes some microseconds. Where the first due time passes meanwhile, its wake-up is late and shows so.
+        // Where this thread loses its CPU until the first due time has passed, that wake-up is late and shows so.
         if self.explainer.is_some() {
             self.follow();
         }

@@ -349,7 +349,7 @@ impl Measurers for Watcher {
         let mut threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
         let last_known = |tid| reader.facts(tid).map(|facts| (facts.policy, facts.observed.cpus.clone()));
         let refused = refused::at_end(&mut threads, |tid| last_known(tid).unwrap_or_default());
-        let (names, polls, unwatched) = (threads.names.clone(), threads.empty_polls(), threads.missing());
+        let (names, polls, left_out) = (threads.names.clone(), threads.empty_polls(), threads.left_out());
         let is_awake = |pid: i32| reader.states.get(&pid.cast_unsigned()).is_some_and(|state| state.is_awake());
         let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name), is_awake);
         let others = others(&reader, &names, &watch, &results, &polls);
@@ -395,11 +395,12 @@ impl Measurers for Watcher {
             others,
             threads: watched,
             refused,
+            left_out,
             chain,
             gaps: reader.results.gaps,
             events: reader.results.events,
             watching_us: reader.results.used_us,
-            missing: self.missing.iter().cloned().chain(reader.missing()).chain(unwatched).collect(),
+            missing: self.missing.iter().cloned().chain(reader.missing()).collect(),
         };
         drop(reader);
         let mut plain = Measurement::of_threads(self.started, measured, Ended::Completed, threads);

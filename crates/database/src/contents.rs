@@ -104,10 +104,10 @@ pub(crate) fn of(header: &Header, entries: &[Entry], path: &str) -> Result<Conte
 
 /// Identity of a run: a hash of what tells runs apart, and is the same in every version of this program.
 fn identity(header: &Header) -> String {
-    let Header { tool, started_unix_ms, seed, host, cells, shard, .. } = header;
+    let Header { tool, started_unix_ms, seed, host, cells, shard, plan, .. } = header;
     let cells: Vec<String> = cells.iter().map(|cell| cell.id().to_string()).collect();
     let shard = shard.map(|shard| shard.to_string());
-    hash(&(tool, started_unix_ms, seed, &host.hostname, &host.boot_id, cells, shard))
+    hash(&(tool, started_unix_ms, seed, &host.hostname, &host.boot_id, cells, shard, &plan.title, plan.repetitions))
 }
 
 /// The identity that earlier versions gave: a hash of the header as it is written, which changes with each new field.

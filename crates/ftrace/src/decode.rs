@@ -142,6 +142,8 @@ pub struct ReadCounts {
     pub events: u64,
     /// Damaged pages.
     pub damaged: u64,
+    /// Whether the first page is damaged.
+    pub begins_damaged: bool,
     /// Whether the last page is damaged: events before the next one are missing.
     pub ends_damaged: bool,
 }
@@ -294,6 +296,7 @@ impl Decoder {
                 Err(PageError::Short(_) | PageError::Record(_)) => {
                     counted.damaged += 1;
                     events.is_cut |= events.events.is_empty();
+                    counted.begins_damaged |= index == 0;
                 }
             }
             counted.ends_damaged = head.is_err();

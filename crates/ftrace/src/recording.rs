@@ -149,7 +149,8 @@ impl<R: Read + Seek> Recording for DatRecording<R> {
             let is_after_damage = std::mem::replace(&mut cursor.is_after_damage, counted.ends_damaged);
             if is_after_damage || !is_first && events.is_cut {
                 events.is_cut = false;
-                events.lost_ns.extend(page_begins(&pages));
+                // After a damaged one, the next page says when it begins.
+                events.lost_ns.extend(page_begins(&pages).filter(|_| !counted.begins_damaged));
             }
             if counted.damaged > 0 && events.lost_ns.is_empty() {
                 events.lost_ns.extend(known_ns);

@@ -143,7 +143,8 @@ impl Setup {
     }
 
     fn arguments(&self, files: &Files) -> Vec<OsString> {
-        let console = format!("file:{}", directories::as_value(&files.console));
+        // Not divided at commas, which must not be doubled here.
+        let console = format!("file:{}", files.console.display());
         let [cpus, memory_mib] = [self.cpus, memory::MIB].map(|number| number.to_string());
         let words = ["-smp", &cpus, "-m", &memory_mib, "-serial", &console, "-append", &self.command_line];
         let machine = [self.platform.machine, &self.platform.processor(self.clock)].concat();

@@ -54,7 +54,9 @@ impl RecordedDocument {
         judged: Judged,
         sample: WatchSample,
     ) -> RecordedDocument {
-        let Judged { times_ns, events, gaps, seen, threads, others, most_active, refused, chain, explained } = judged;
+        let Judged { times_ns, events, gaps, seen, left_out, threads, others, most_active, refused, chain, explained } =
+            judged;
+        let left_out = left_out.map(|n| format!("{}, which no list had room for", things(n, "thread")));
         let missing = (gaps > 0).then(|| format!("{} in the trace", things(gaps, "gap")));
         let is_sampled = sample == WatchSample::Response;
         let threads: Vec<WatchedSummary> = (threads.iter())
@@ -69,7 +71,7 @@ impl RecordedDocument {
             length_ns: times_ns.end.saturating_sub(times_ns.start),
             events,
             gaps,
-            missing: seen.missing(),
+            missing: seen.missing().into_iter().chain(left_out).collect(),
             findings: of_watched_threads(&threads, &refused),
             threads,
             others,

@@ -159,7 +159,9 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
     // The shortest period, where threads differ: a thread later than a limit is so for the most due times.
     let late = late::of(&header.plan.require, &views, pool.cell.period);
     let (instrument, ledger, watch) = (instrument::of(pool), pool.ledger(), watched::of(pool));
-    let of_watched = |is_told: fn(&WatchedSummary) -> bool| watch.iter().all(|watch| watch.threads.iter().all(is_told));
+    let of_watched = |is_told: fn(&WatchedSummary) -> bool| {
+        watch.as_ref().is_none_or(|watch| !watch.threads.is_empty() && watch.threads.iter().all(is_told))
+    };
     let (have_period, have_deadline) =
         (of_watched(|one| one.period.is_some()), of_watched(|one| one.deadline.is_some()));
     let is_reported = pool.cell.task.is_reported();

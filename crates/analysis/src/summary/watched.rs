@@ -42,6 +42,9 @@ pub struct WatchSummary {
     pub watching_cpus: Option<f64>,
     /// Events that the kernel cannot trace, and what is unknown without them.
     pub missing: Vec<String>,
+    /// Number of threads beyond the most that are watched, the largest of all blocks; `null` if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
 }
 
 /// Activations of one thread. Times are in nanoseconds.
@@ -305,6 +308,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
             .filter(|_| pool.measured() > Span(0))
             .map(|us| us as f64 * 1e3 / pool.measured().ns() as f64),
         missing: distinct(|record| &record.missing),
+        left_out: records.iter().filter_map(|(record, _)| record.left_out).max(),
     })
 }
 

@@ -9,7 +9,7 @@ use crate::summary::due_time::View;
 use crate::summary::late::Late;
 use crate::summary::responses::Response;
 use crate::summary::watched::WatchSummary;
-use crate::wording::duration;
+use crate::wording::{duration, things};
 use punctual_model::{Entry, Header, Level, Order, Span};
 
 /// Evidence collected so far.
@@ -103,6 +103,10 @@ impl Judgment {
             let ended = thread.ended.as_ref().map(|ended| format!("{} {ended}", thread.name));
             self.gaps.extend(ended.map(|what| Gap::Ended { cell: cell(), what }));
         }
+        if let Some(n) = watch.left_out {
+            let why = format!("nothing is known of {}, which no list had room for", things(n, "thread"));
+            self.gaps.push(Gap::Untold { cell: cell(), why });
+        }
         for thread in &watch.unseen {
             let why = format!("nothing is known of thread {thread}, which never waited twice in one call");
             self.gaps.push(Gap::Untold { cell: cell(), why });
@@ -141,8 +145,7 @@ impl Judgment {
 
     /// Adds the gap of a cell that lacks the evidence for a limit, or has wake-ups and not the number that is limited.
     fn number_is_untold(&mut self, row: &Row<'_>, limit: Limit, is_known: impl Fn(&Row<'_>) -> bool) {
-        let has_samples = row.own().is_none_or(|cell| cell.blocks > 0) && row.samples != Some(0);
-        if !self.is_untold(row, limit) && has_samples && !is_known(row) {
+        if !self.is_untold(row, limit) && has_samples(row) && !is_known(row) {
             let why = "the number that is limited is unknown".to_owned();
             self.gaps.push(Gap::Untold { cell: row.name.to_owned(), why });
         }
@@ -180,7 +183,7 @@ impl Judgment {
         let mut latest: Option<(&Late, &str)> = None;
         for row in cells {
             let is_untold = self.is_untold(row, Limit::Quantile(level, limit));
-            if row.samples == Some(0) || is_untold && !missing_evidence::shows_violations(row) {
+            if !has_samples(row) || is_untold && !missing_evidence::shows_violations(row) {
                 continue;
             }
             let cell = || row.name.to_owned();
@@ -299,6 +302,11 @@ impl Judgment {
             Kept::Waiting { cell, thread, limit_percent, percent }
         }));
     }
+}
+
+/// Whether a row has a distribution that limits could be about.
+fn has_samples(row: &Row<'_>) -> bool {
+    row.own().is_none_or(|cell| cell.blocks > 0) && row.samples != Some(0)
 }
 
 /// The watched threads of a cell, and the percentage of its time that each waited for a CPU, as far as that is known.

@@ -39,17 +39,23 @@ fn a_file_has_the_same_activations_by_every_clock() {
 }
 
 #[test]
-fn a_damaged_page_at_the_end_of_a_part_is_a_gap_until_the_next_part() {
+fn a_damaged_page_at_either_end_of_a_part_is_a_gap_until_the_next_page() {
     let of_part = PART_BYTES / LAYOUT.page_bytes;
-    let page = |number: usize| page_of_all_kinds(number as u64 * 10_000);
-    let damaged = |number: &usize| if *number == of_part { vec![0xff; LAYOUT.page_bytes] } else { page(*number) };
-    let pages: Vec<u8> = (1..=of_part + 1).flat_map(|number| damaged(&number)).collect();
-    let file = DatHead { layouts: layouts(), ..DatHead::default() }.file(&[("", &[pages])]);
-    let mut recording = DatRecording::new(DatFile::open(Cursor::new(file)).unwrap()).unwrap();
-    let mut all = Trace { cpus: vec![CpuEvents::default()], ..Trace::default() };
-    while recording.next(&mut all).unwrap().is_some() {}
-    assert_eq!(all.cpus[0].lost_ns.last(), Some(&((of_part as u64 + 1) * 10_000)), "{:?}", all.cpus[0].lost_ns);
-    assert!(!all.cpus[0].is_cut);
+    // At the end of a part the last event before it is noted, too.
+    for (damaged, gaps) in [(of_part, 2), (of_part + 1, 1)] {
+        let page = |number: usize| match number == damaged {
+            true => vec![0xff; LAYOUT.page_bytes],
+            false => page_of_all_kinds(number as u64 * 10_000),
+        };
+        let pages: Vec<u8> = (1..=of_part + 2).flat_map(page).collect();
+        let file = DatHead { layouts: layouts(), ..DatHead::default() }.file(&[("", &[pages])]);
+        let mut recording = DatRecording::new(DatFile::open(Cursor::new(file)).unwrap()).unwrap();
+        let mut all = Trace { cpus: vec![CpuEvents::default()], ..Trace::default() };
+        while recording.next(&mut all).unwrap().is_some() {}
+        let lost_ns = &all.cpus[0].lost_ns;
+        assert_eq!((lost_ns.len(), lost_ns.last()), (gaps, Some(&((damaged as u64 + 1) * 10_000))), "{lost_ns:?}");
+        assert!(!all.cpus[0].is_cut);
+    }
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub struct WatchRecord {
     /// Calls of all threads that asked for a policy, CPUs or locked memory and were refused, each kind once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedCall>,
+    /// Number of threads beyond the most that are watched, or at least so many: nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
     /// The chain of threads, if requested.
     pub chain: Option<ChainRecord>,
     /// Number of gaps in the trace of the threads' activity: the kernel overwrote events before they were read.

@@ -167,8 +167,8 @@ pub(in crate::cli) struct LabFilmArguments {
 
 const BISECT_STATUS: &str = "\
 Exit status for git bisect run: 0 all limits kept, 1 a limit exceeded, 125 this
-kernel cannot be tested (no such file, no boot, load failed), 128 nothing can be
-tested and git stops (invalid option, no QEMU, Ctrl-C).";
+kernel cannot be tested (no such file, no boot, load failed, wake-ups lost), 128
+nothing can be tested and git stops (invalid option, no QEMU, Ctrl-C).";
 
 #[derive(Debug, Args)]
 #[command(after_help = BISECT_STATUS)]
