@@ -52,7 +52,8 @@ fn is_alive(entry: &Entry) -> bool {
 }
 
 fn undo(fs: &HostFs, entry: &Entry) -> Recovered {
-    let rebooted = entry.boot_id.is_some() && fs.boot_id() != entry.boot_id;
+    // Where either is unknown, each value tells whether it is still the changed one.
+    let rebooted = entry.boot_id.as_ref().zip(fs.boot_id()).is_some_and(|(then, now)| *then != now);
     let mut recovered =
         Recovered { pid: Some(entry.pid), restored: Vec::new(), left: Vec::new(), failed: Vec::new(), rebooted };
     for change in entry.changes.iter().rev().filter(|_| !rebooted) {

@@ -70,8 +70,9 @@ fn tsc(host: &Host) -> Outcome {
 }
 
 fn tsc_watchdog(host: &Host) -> Outcome {
-    /// Memory nodes up to which the kernel trusts a counter whose register shows every write (since Linux 6.2).
-    const MOST_NODES: usize = 4;
+    /// Memory nodes up to which kernels since these trust a counter whose register shows every write (b50db7095fe0,
+    /// 233756a640be).
+    const MOST_NODES: [((u32, u32), usize); 2] = [((6, 2), 4), ((5, 16), 2)];
     if host.clock_source.as_deref() != Some("tsc") {
         return Outcome::not_here("the counter is not the clock source");
     }
@@ -83,7 +84,8 @@ fn tsc_watchdog(host: &Host) -> Outcome {
     let Some(version) = host.kernel_version_number() else {
         return Outcome::unknown("the kernel's release is not known");
     };
-    if has_register && version >= (6, 2) && processors.nodes.len() <= MOST_NODES {
+    let is_trusted = |(since, most)| version >= since && processors.nodes.len() <= most;
+    if has_register && MOST_NODES.into_iter().any(is_trusted) {
         return Outcome::ok("the kernel trusts this counter");
     }
     match clocks.available.iter().find(|clock| *clock != "tsc") {
