@@ -39,7 +39,7 @@ pub(super) fn again(named: Option<&Path>, format: RunFormat) -> Outcome {
     let document = AgainDocument::new(env!("CARGO_PKG_VERSION"), judged, unreadable);
     let mut text = Vec::new();
     match format {
-        RunFormat::Json => output::json(&mut text, &document)?,
+        RunFormat::Json => output::json(&mut text, &serde_json::to_value(&document)?)?,
         _ => document.text(&mut text, output::style(false))?,
     }
     output::write(&text)?;

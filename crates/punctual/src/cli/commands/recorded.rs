@@ -72,7 +72,7 @@ pub(super) fn judge(
     }
     let mut text = Vec::new();
     match format {
-        RunFormat::Json => output::json(&mut text, &document)?,
+        RunFormat::Json => output::json(&mut text, &serde_json::to_value(&document)?)?,
         _ => {
             document.text(&mut text, Style { spikes: if all { usize::MAX } else { SPIKES }, ..output::style(false) })?
         }
