@@ -164,9 +164,9 @@ impl Window {
         (0..).zip(&open).for_each(|(index, since)| next.open(index, *since));
         // What woke after the end was open then.
         for WakeUp { index, due, .. } in self.later.iter().filter(|one| one.missed > 0) {
-            open.get_mut(*index)
-                .into_iter()
-                .for_each(|since| *since = Some(since.map_or(*due, |since| since.min(*due))));
+            if let Some(since) = open.get_mut(*index) {
+                *since = Some(since.map_or(*due, |since| since.min(*due)));
+            }
         }
         let late_at_end = |since: MonoTime| ended.0.checked_sub(since.0).filter(|late| *late > 0).map(Span);
         self.later.into_iter().for_each(|wake_up| next.take(wake_up));

@@ -143,11 +143,7 @@ fn why_unknown(row: &Row<'_>, cell: &CellSummary) -> Option<String> {
 impl<'a> Setting<'a> {
     /// Its latest row, the latency, ns, and whether that is a lower bound.
     fn worst(&self) -> Option<(&'a Row<'a>, i64, bool)> {
-        let known = self.rows.iter().filter_map(|(row, cell)| {
-            let at_least =
-                row.max().is_some_and(|max| max.at_least) || cell.lost > Some(0) || cell.ledger.not_seen() > 0;
-            Some((*row, row.max_ns?, at_least))
-        });
+        let known = self.rows.iter().filter_map(|(row, cell)| Some((*row, row.max_ns?, cell.may_be_later())));
         known.max_by_key(|(_, max_ns, at_least)| (*max_ns, *at_least))
     }
 

@@ -18,8 +18,7 @@ pub(super) fn of_explained(rows: &[Row<'_>]) -> Option<Answer> {
     let load = row.load.as_ref().map_or(String::new(), |of| format!(" {}", load(of)));
     let name = format!("with {}{load}", policy(cell.cell.policy));
     let max = row.max_ns.map_or("unknown".to_owned(), |ns| duration(ns as f64));
-    let is_bound = row.max().is_some_and(|max| max.at_least) || cell.lost > Some(0) || cell.ledger.not_seen() > 0;
-    let at_least = if is_bound { "at least " } else { "" };
+    let at_least = if cell.may_be_later() { "at least " } else { "" };
     let worst = format!("worst wake-up {at_least}{max} {name}");
     let Some(above) = explained.above else {
         let why = format!("too few wake-ups to know which are late ({worst})");

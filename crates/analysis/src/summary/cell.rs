@@ -231,6 +231,11 @@ impl CellSummary {
         (!self.cell.task.is_noise()).then(|| explain::not_caught(explained, ended.map(|max| max.latency_ns))).flatten()
     }
 
+    /// Whether a wake-up may have been later than the largest latency: one that is open, was lost or was not seen.
+    pub(crate) fn may_be_later(&self) -> bool {
+        self.max.is_some_and(|max| max.at_least) || self.lost > Some(0) || self.ledger.not_seen() > 0
+    }
+
     /// Mean latency, ns, and whether it is a lower bound: waits that are open count with what they had reached.
     pub fn mean(&self) -> Option<(f64, bool)> {
         Open::mean(self.censored, self.mean_ns, self.samples)
